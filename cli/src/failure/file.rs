@@ -442,8 +442,8 @@ fn imported(rows: u64) -> String {
     match rows {
         0 => "mend it, and import again".to_owned(),
         _ => format!(
-            "the first {} imported for good; mend it, and --resume goes on behind them",
-            are(rows)
+            "{} imported for good; mend it, and --resume goes on behind that",
+            the_first(rows)
         ),
     }
 }
@@ -452,8 +452,8 @@ fn goes_on(rows: u64) -> String {
     match rows {
         0 => "import again".to_owned(),
         _ => format!(
-            "the first {} imported for good, and the same command with --resume goes on",
-            are(rows)
+            "{} imported for good, and the same command with --resume goes on",
+            the_first(rows)
         ),
     }
 }
@@ -469,9 +469,11 @@ fn stopped(safe: u64, put: u64) -> String {
     }
 }
 
-fn are(rows: u64) -> String {
-    let rows_are = if rows == 1 { "is" } else { "are" };
-    format!("{} {rows_are}", count(rows, "row"))
+fn the_first(rows: u64) -> String {
+    match rows {
+        1 => "the first row is".to_owned(),
+        _ => format!("the first {} are", count(rows, "row")),
+    }
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// A tuple with another number of components.
-    #[error("{found} components where the tuple has {expected}")]
+    #[error("the tuple has {expected} components, not {found}")]
     Components {
         /// Components of the type.
         expected: usize,

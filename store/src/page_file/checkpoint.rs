@@ -586,7 +586,7 @@ impl Recovery for PageFile<'_> {
             journal_bytes_most: journal.1,
             undo_bytes: undo.0,
             undo_bytes_most: undo.1,
-            kept_bytes: undo.2,
+            kept_bytes: if self.checkpoints.count() > 0 { undo.2 } else { 0 },
             restored: self.checkpoints.restored,
             replayed: self.checkpoints.replayed,
             resumed: self.checkpoints.resumed,

@@ -512,13 +512,12 @@ impl Undo {
         self.repeats.forget();
     }
 
-    /// Bytes of the images since the checkpoint, at which a checkpoint is due, and kept from
-    /// earlier epochs.
+    /// Bytes of the images since the checkpoint, at which a checkpoint is due, and of the run.
     pub(super) fn bytes(&self) -> (u64, u64, u64) {
         let unit = self.layout.unit_bytes() as u64;
-        let kept = self.start.saturating_sub(self.base);
-        let [images, limit, kept] = [self.images, self.limit, kept].map(u64::from);
-        (images * unit, limit * unit, kept * unit)
+        let all = self.next.saturating_sub(self.base);
+        let [images, limit, all] = [self.images, self.limit, all].map(u64::from);
+        (images * unit, limit * unit, all * unit)
     }
 
     /// Bytes that the table of units takes, at most.

@@ -14,8 +14,9 @@
 //! `(1 - d)` of its pages in use, so moving these gains the others: whatever is let in can be
 //! flushed, and one partition after the other merged. A block is worth moving if it gains `d` of
 //! its pages, and be it one ([`Room::gain_least`]). Merges end with about as many parts as there
-//! were: a bottom may come to begin or end in another page. For that puts leave `D`, and the blocks
-//! that may go bad; so deletes, which leave less, are let in at the latest when all was merged.
+//! were: a bottom may come to begin or end in another page. For that puts leave `D`. So deletes,
+//! which leave less, are let in at the latest when all was merged and nothing more can be gained:
+//! then the first inequality is enough.
 //!
 //! An opening does not go on with the block that was being filled. A block is free then all the
 //! same, for more than `W` was at the checkpoint; nothing is being filled; and so one can be moved.
@@ -42,10 +43,10 @@ const MERGE_PAGES: u64 = 4;
 
 /// Pages that puts leave to deletes, beside a part of those in use.
 const KEPT_PAGES: u64 = 4;
-const KEPT_PART: u64 = 64;
+const KEPT_PART: u64 = 256;
 
-/// Blocks that may go bad before a tree holds less. Only deletes may use them.
-pub(super) const SPARE_BLOCKS: u64 = 2;
+/// Blocks that may go bad before a tree holds less.
+const SPARE_BLOCKS: u64 = 2;
 
 /// Bytes of a run in a root record, where it is in two blocks at the most.
 const HEAD_BYTES: u64 = 40;
@@ -105,7 +106,7 @@ impl Room {
 
     /// True if so many parts of pages find room beside `reserve` pages that are to be free.
     pub(super) const fn fits(&self, parts: u64, reserve: u64) -> bool {
-        let used = self.blocks.saturating_sub(self.own);
+        let used = self.blocks.saturating_sub(self.own + SPARE_BLOCKS);
         // Where less is free, no more blocks than that are, and one is being filled.
         let used = used.saturating_sub(reserve.saturating_sub(1) / self.block + 1);
         parts <= used * self.block.saturating_sub(Self::gain_least(self.block))
@@ -129,7 +130,7 @@ pub(super) fn blocks_for(
     let parts = 12 + (2 * entries * (bytes + 4)).div_ceil(content);
     (own + SPARE_BLOCKS..u64::from(u32::MAX))
         .find(|blocks| {
-            let room = Room { block, blocks: *blocks - SPARE_BLOCKS, own };
+            let room = Room { block, blocks: *blocks, own };
             let pages = blocks * block;
             let flush = pages / MEMTABLE_PART * 3 / 2 + 4;
             let kept = KEPT_PAGES + pages / KEPT_PART;
@@ -220,15 +221,20 @@ impl ChipTree<'_> {
         if needs > self.ground.free_pages() {
             return true;
         }
-        let (kept, spare) = match more.has_puts {
-            true => (KEPT_PAGES + room.blocks * room.block / KEPT_PART, SPARE_BLOCKS),
-            false => (0, 0),
+        let kept = match more.has_puts {
+            true => KEPT_PAGES + room.blocks * room.block / KEPT_PART,
+            false => 0,
         };
-        let room = Room { blocks: room.blocks.saturating_sub(spare), ..room };
         let flush = self.flush_pages(more) + self.flush_runs(more);
         let record = self.totals.record + HEAD_BYTES * self.flush_runs(more);
         let is_long = record > self.policy.root_most;
-        is_long || !room.fits(self.ground.parts_live() + flush + kept, needs)
+        let fits = || room.fits(self.ground.parts_live() + flush + kept, needs);
+        is_long || !(fits() || !more.has_puts && self.is_gained())
+    }
+
+    /// True if neither a move nor a merge gains room.
+    fn is_gained(&self) -> bool {
+        self.victim().is_none() && self.most_pending().is_none()
     }
 
     pub(super) fn no_room(&self) -> index::Error {

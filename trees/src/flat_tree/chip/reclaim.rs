@@ -13,7 +13,7 @@ use index::Result;
 use store::Recovery;
 
 use super::ChipTree;
-use super::admission::{Room, SPARE_BLOCKS};
+use super::admission::Room;
 use super::directory::Directory;
 use super::run::{Extent, views};
 
@@ -188,8 +188,8 @@ impl ChipTree<'_> {
         let room = self.room();
         let live = self.ground.parts_live();
         // What lives is kept, in blocks that may hold little else, and has to find room again.
-        let gone = live.div_ceil(room.block) + 1 + SPARE_BLOCKS;
-        let kept = Room { blocks: room.blocks.saturating_sub(gone), ..room };
+        let kept =
+            Room { blocks: room.blocks.saturating_sub(live.div_ceil(room.block) + 1), ..room };
         let needs = self.needs(&super::admission::More::default());
         let is_free = needs + room.block <= self.ground.free_pages();
         match is_free && kept.fits(live, needs) {
