@@ -63,7 +63,7 @@ const DEVICE: &[Figure] = &[
     ("page\nreads", |row| thousands(row.page_reads)),
     ("page\nprograms", |row| thousands(row.page_programs)),
     ("block\nerases", |row| optional_count(row.block_erases)),
-    ("most/mean\nerases", |row| match row.erases_most {
+    ("erases\nmost/mean", |row| match row.erases_most {
         Some(most) => format!("{}/{}", thousands(most), optional(row.erases_mean)),
         None => "-".to_owned(),
     }),
@@ -165,7 +165,7 @@ fn causes(measured: &[Measured]) -> Sheet {
     let causes = causes_that_cost(measured);
     let mut heading = vec!["tree".to_owned()];
     heading.extend(causes.iter().cloned());
-    heading.push("settling".to_owned());
+    heading.push("closing".to_owned());
     let row = |row: &Row| {
         let mut cells = vec![row.tree.clone()];
         cells.extend(causes.iter().map(|cause| {

@@ -201,7 +201,7 @@ fn table(standing: &Standing) -> String {
         ("checkpoint", s.checkpoint.to_string()),
         ("journal", of(s.journal_bytes, s.journal_bytes_most)),
         ("undo", of(s.undo_bytes, s.undo_bytes_most)),
-        ("opening reads", format!("at most {}", rounded_size(s.opening_bytes_most))),
+        ("reads to open", format!("at most {}", rounded_size(s.opening_bytes_most))),
         ("kept by names", {
             let names = counted(s.checkpoints.len() as u64, "checkpoint");
             format!("{} of {names}", rounded_size(s.kept_bytes))

@@ -175,7 +175,7 @@ type Column = (&'static str, fn(&Row) -> String);
 const COST: &[Column] = &[
     ("time an operation (µs)", |row| three_digits(row.device_us_per_op)),
     ("energy an operation (µJ)", |row| optional(row.energy_uj_per_op)),
-    ("settling at the end (µs)", |row| three_digits(row.settle_us)),
+    ("closing at the end (µs)", |row| three_digits(row.settle_us)),
     ("write amplification", |row| optional(row.write_amplification)),
     ("write amplification of the flash", |row| optional(row.flash_write_amplification)),
 ];
