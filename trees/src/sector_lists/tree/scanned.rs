@@ -71,7 +71,7 @@ struct Seen {
 
 fn options(entry: &TreeDescriptor, mode: Option<&'static str>, disk: &RamDisk) -> Options {
     let given = mode.map(|mode| ("mode", mode));
-    let settings = Settings::parse(entry.name, entry.parameters, given.into_iter()).unwrap();
+    let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
     let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);
     options.durability = Some(Durability::Batch);
     let shape = MediumShape::Sectors(disk.geometry());
