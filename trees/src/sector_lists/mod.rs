@@ -9,7 +9,8 @@
 //!
 //! `table` is the node translation table, `packed` the numbers in it, `layout` the bytes of a
 //! sector, `buffer` what waits; `store` reads nodes and caches them, `commit` writes, `collect`
-//! chooses what gets shorter, `scan` makes the table from the sectors, and `nodes` makes units of what the B+-tree over them changes.
+//! chooses what gets shorter, `scan` makes the table from the sectors, and `nodes` makes units of
+//! what the B+-tree over them changes.
 //!
 //! # Invariants
 //! - A sector is written once. It is given back when no list names it any more.
