@@ -24,8 +24,8 @@ use super::undo::{End, Undo};
 use crate::canary::Canary;
 use crate::journal_record::{self, Kind};
 use crate::{
-    CheckpointId, Durability, Error, OverflowValue, Recovery, RecoveryStatistics, Replayed, Result,
-    Savepoint, Update,
+    CheckpointId, Durability, Error, LogicalPage, OverflowValue, Recovery, RecoveryStatistics,
+    Replayed, Result, Savepoint, Update,
 };
 
 /// Bytes of the journal that go to a long value's pages at a time.
@@ -56,8 +56,8 @@ enum Occasion {
 }
 
 impl PageFile<'_> {
-    /// Brings the pages back to the last checkpoint and finds the journal; the root record.
-    pub(super) fn recover(&mut self) -> Result<Vec<u8>> {
+    /// Brings the pages back to the last checkpoint and finds the journal.
+    pub(super) fn recover(&mut self) -> Result<()> {
         match self.superblock.state {
             State::RollingBack { undo_end } => self.finish_roll_back(undo_end)?,
             State::Open | State::Whole => {
@@ -86,7 +86,7 @@ impl PageFile<'_> {
         }
         self.read_directory()?;
         self.recall_images();
-        self.read_root()
+        Ok(())
     }
 
     /// Finds out which images there are for the newest checkpoint that is kept.
@@ -162,7 +162,11 @@ impl PageFile<'_> {
         Ok(self.superblock.checkpoint.id)
     }
 
-    fn read_root(&mut self) -> Result<Vec<u8>> {
+    /// The root record of the last checkpoint.
+    ///
+    /// # Errors
+    /// It is damaged, or the disk failed.
+    pub fn root_record(&mut self) -> Result<Vec<u8>> {
         let state = &self.superblock.checkpoint;
         match state.root {
             None => Ok(state.root_head.clone()),
@@ -206,6 +210,16 @@ impl PageFile<'_> {
         let Some(root) = last.root else { return 0 };
         let stands = if last.name.is_some() { 0 } else { self.pages_for_long(root.bytes) };
         stands + root.bytes / (self.layout.page_bytes - 64)
+    }
+
+    /// Gives back `pages`, those of a root record that can't be read, before the checkpoint that
+    /// follows it.
+    ///
+    /// # Errors
+    /// As [`PageFile::free`].
+    pub fn free_root(&mut self, pages: Vec<LogicalPage>) -> Result<()> {
+        self.superblock.checkpoint.root = None;
+        pages.into_iter().try_for_each(|page| self.free(page, Cause::Checkpoint))
     }
 
     /// Lets go of the last checkpoint, which is kept if it has a name.
@@ -532,7 +546,7 @@ impl Recovery for PageFile<'_> {
         self.superblock = next;
         self.finish_roll_back(undo_end)?;
         self.read_directory()?;
-        self.read_root()
+        self.root_record()
     }
 
     fn forget(&mut self, name: &str) -> Result<()> {

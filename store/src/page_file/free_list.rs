@@ -213,12 +213,22 @@ impl PageFile<'_> {
     /// # Errors
     /// A page of them is damaged, or they go in a circle.
     pub fn count_free(&mut self, cause: Cause) -> Result<u32> {
+        self.each_free(cause, &mut |_| ())
+    }
+
+    /// Tells each page of the free lists; returns how many there are.
+    ///
+    /// # Errors
+    /// As [`PageFile::count_free`].
+    pub fn each_free(&mut self, cause: Cause, tell: &mut dyn FnMut(LogicalPage)) -> Result<u32> {
         let mut counted = 0u32;
         for list in [self.free, self.freed] {
             let mut next = list.head;
             while let Some(head) = next {
                 let page = self.page(head, cause, &FreePageCheck)?;
                 counted = counted.saturating_add(1 + count(page) as u32);
+                tell(head);
+                (0..count(page)).for_each(|at| tell(LogicalPage(read(page, NAMES + at * 4))));
                 next = link(read(page, NEXT));
                 if counted > self.high_water {
                     return Err(circular(head));

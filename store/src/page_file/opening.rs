@@ -236,10 +236,17 @@ impl<'d> PageFile<'d> {
     /// # Errors
     /// There is none, it was not closed, the memory is too small, the disk has another length than
     /// when it was made, or it failed.
-    pub fn open(
-        mut disk: Box<dyn Sectors + 'd>,
-        options: &PageFileOptions,
-    ) -> Result<(Self, Vec<u8>)> {
+    pub fn open(disk: Box<dyn Sectors + 'd>, options: &PageFileOptions) -> Result<(Self, Vec<u8>)> {
+        let mut file = Self::open_pages(disk, options)?;
+        let root = file.root_record()?;
+        Ok((file, root))
+    }
+
+    /// The same without the root record, which may be damaged.
+    ///
+    /// # Errors
+    /// As [`PageFile::open`].
+    pub fn open_pages(mut disk: Box<dyn Sectors + 'd>, options: &PageFileOptions) -> Result<Self> {
         let superblock = Superblock::secure(&mut *disk)?;
         superblock.check_settled()?;
         let layout = superblock.layout(&*disk)?;
@@ -257,8 +264,8 @@ impl<'d> PageFile<'d> {
                 what: "it counts more pages than the device has",
             });
         }
-        let root = file.recover()?;
-        Ok((file, root))
+        file.recover()?;
+        Ok(file)
     }
 
     /// The front of a disk, which has room for it from now on.

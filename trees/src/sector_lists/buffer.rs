@@ -1,18 +1,17 @@
 //! The reservation buffer: index units that no sector has yet, in the order of the changes.
 //!
 //! ```text
-//!  | node u32 | level u8 | bytes u16 | unit |
+//!  | node and level u32 | bytes u16 | unit |
 //! ```
+//!
+//! A unit takes as many bytes here as in a sector where it is a group of its own.
 
 use alloc::vec::Vec;
 
 use store::EntryShape;
 
-use super::layout::Unit;
+use super::layout::{GROUP_BYTES, Unit, head, split_head};
 use super::table::NodeId;
-
-/// Bytes of a unit in the buffer beside its own.
-const FRONT_BYTES: usize = 7;
 
 /// The buffer.
 #[derive(Debug)]
@@ -30,10 +29,10 @@ pub(super) struct Waiting<'b> {
 }
 
 fn read(bytes: &[u8]) -> Option<(Waiting<'_>, &[u8])> {
-    let ([n0, n1, n2, n3, level, b0, b1], rest) = bytes.split_first_chunk::<FRONT_BYTES>()?;
+    let ([n0, n1, n2, n3, b0, b1], rest) = bytes.split_first_chunk::<GROUP_BYTES>()?;
     let (unit, rest) = rest.split_at_checked(u16::from_le_bytes([*b0, *b1]).into())?;
-    let node = NodeId(u32::from_le_bytes([*n0, *n1, *n2, *n3]));
-    Some((Waiting { node, level: *level, unit }, rest))
+    let (node, level) = split_head(u32::from_le_bytes([*n0, *n1, *n2, *n3]));
+    Some((Waiting { node, level, unit }, rest))
 }
 
 impl Buffer {
@@ -44,7 +43,7 @@ impl Buffer {
 
     /// Bytes that a unit of so many bytes takes.
     pub(super) const fn bytes_of(unit: usize) -> usize {
-        FRONT_BYTES + unit
+        GROUP_BYTES + unit
     }
 
     /// Units in it.
@@ -59,8 +58,7 @@ impl Buffer {
 
     /// Adds a unit, for which there is room.
     pub(super) fn push(&mut self, node: NodeId, level: u8, shape: EntryShape, unit: &Unit<'_>) {
-        self.bytes.extend_from_slice(&node.0.to_le_bytes());
-        self.bytes.push(level);
+        self.bytes.extend_from_slice(&head(node, level).to_le_bytes());
         self.bytes.extend_from_slice(&(unit.bytes(shape) as u16).to_le_bytes());
         unit.write(shape, &mut self.bytes);
         self.units += 1;

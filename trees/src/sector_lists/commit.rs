@@ -9,7 +9,7 @@ use index::Result;
 use store::node;
 use store::{Durability, LogicalPage, Recovery};
 
-use super::layout::whole_parts;
+use super::layout::{SEQUENCES, whole_parts};
 use super::store::{Reading, Store, bad_node};
 use super::table::NodeId;
 
@@ -136,9 +136,16 @@ impl Store<'_> {
         let level = node::level(&self.image);
         let kept = self.shape.codecs.at(level).kept_bytes(&self.image);
         let (_, bytes) = whole_parts(&self.image, kept);
-        self.begin_group(bytes)?;
+        let is_alone = bytes > self.packer.content_most();
+        match is_alone {
+            true => self.begin_sector()?,
+            false => self.begin_group(bytes)?,
+        }
         let (parts, bytes) = whole_parts(&self.image, kept);
-        self.packer.add((id, level, true), bytes, parts.into_iter());
+        match is_alone {
+            true => self.packer.add_alone((id, level, false), parts),
+            false => self.packer.add((id, level, true), bytes, parts.into_iter()),
+        }
         self.placed.push(Placed { node: id, sector: NO_SECTOR, is_whole: true });
         Ok((listed + 1).saturating_sub(self.table.list(id).len() as u64))
     }
@@ -152,6 +159,12 @@ impl Store<'_> {
         }
     }
 
+    /// A node can fill a sector.
+    fn begin_sector(&mut self) -> Result<()> {
+        self.counted.groups += 1;
+        self.end_sector()
+    }
+
     /// Writes the sector that is being filled, and begins another.
     fn end_sector(&mut self) -> Result<()> {
         if self.packer.is_empty() {
@@ -161,11 +174,20 @@ impl Store<'_> {
         for placed in self.placed.iter_mut().rev().take_while(|it| it.sector == NO_SECTOR) {
             placed.sector = sector.0;
         }
-        device::copy(self.file.fresh(sector)?, self.packer.bytes());
-        self.file.write_now(sector)?;
+        self.write_packed(sector)?;
         self.packer.begin();
         self.counted.sectors += 1;
         Ok(())
+    }
+
+    /// Writes what is packed to a sector, as the newest of all.
+    pub(super) fn write_packed(&mut self, sector: LogicalPage) -> Result<()> {
+        if self.sequence + 1 >= SEQUENCES {
+            return Err(store::Error::Full { pages: self.file.pages_most().into() }.into());
+        }
+        self.sequence += 1;
+        device::copy(self.file.fresh(sector)?, self.packer.finish(self.sequence));
+        Ok(self.file.write_now(sector)?)
     }
 
     /// The table takes over what was written. An error is of the device, which did not take back

@@ -1,11 +1,15 @@
 //! The bytes of a sector: what it holds of each node, as a group.
 //!
 //! ```text
-//!  0        4        6   7      8
-//!  +--------+--------+---+------+---------------------------------------+
-//!  | check- | groups | 0 | kind | groups                                |
-//!  | sum    | u16    |   | u8 9 |                                       |
-//!  +--------+--------+---+------+---------------------------------------+
+//!  0        4        7      8        10       12
+//!  +--------+--------+------+--------+--------+-----------------------------+
+//!  | check- | sequen-| kind | its    | groups | groups                      |
+//!  | sum    | ce, 24 | u8 9 | high 16| u16    |                             |
+//!  +--------+--------+------+--------+--------+-----------------------------+
+//!  | check- | sequen-| kind | its    | node, level, mode | whole             |
+//!  | sum    | ce, 24 | u8 10| high 16| u32, bit 31: disk |                   |
+//!  +--------+--------+------+--------+-------------------+------------------+
+//!                                    10                  14
 //!
 //!  group    | node, level and form u32 | bytes u16 | content |
 //!           bits 0 to 26 the node's number, 27 to 30 its level, 31 set if it is whole
@@ -16,7 +20,9 @@
 //!           | 2 delete | key |         in an inner node a value is a child, 4 bytes
 //! ```
 //!
-//! A whole node is all of its units as puts, whose flags and node number stand once for all.
+//! A whole node is all of its units as puts, whose flags and node number stand once for all. A node
+//! in disk mode stands in a sector of kind 10, and so does one in log mode that has no room beside
+//! a group's header. The sequence counts the sectors that were written.
 //!
 //! Invariant: everything here takes any bytes; what makes no sense is an error, never a panic.
 
@@ -27,15 +33,17 @@ use super::table::NodeId;
 use crate::btree::{CHILD_BYTES, Edit};
 
 /// Bytes in front of the groups of a sector, and of a group's content.
-pub(super) const HEADER_BYTES: usize = 8;
+pub(super) const HEADER_BYTES: usize = 12;
 pub(super) const GROUP_BYTES: usize = 6;
+
+/// Bytes in front of a node that stands alone in its sector.
+const ALONE_BYTES: usize = 14;
 
 /// Bytes that a whole node begins with, in place of those that nodes begin with.
 const COUNT_BYTES: usize = 2;
 
 /// Bytes of a sector that a node can't have which stands in it alone.
-pub(crate) const FRONT_BYTES: u32 =
-    (HEADER_BYTES + GROUP_BYTES + COUNT_BYTES - node::HEADER_BYTES) as u32;
+pub(crate) const FRONT_BYTES: u32 = (ALONE_BYTES + COUNT_BYTES - node::HEADER_BYTES) as u32;
 
 /// Numbers that nodes can have.
 pub(super) const NUMBERS_MOST: u32 = 1 << LEVEL_SHIFT;
@@ -43,10 +51,18 @@ pub(super) const NUMBERS_MOST: u32 = 1 << LEVEL_SHIFT;
 const LEVEL_SHIFT: u32 = 27;
 const LEVEL_MASK: u32 = 0xF;
 const WHOLE: u32 = 1 << 31;
+const IN_DISK_MODE: u32 = 1 << 31;
 
-const COUNT: usize = 4;
 const KIND: usize = 7;
+const HEAD: usize = 10;
 const KIND_GROUPS: u8 = 9;
+const KIND_ALONE: u8 = 10;
+
+/// Where the entries of a node stand in its first bytes.
+const COUNT: usize = 4;
+
+/// Sequences that sectors can have.
+pub(super) const SEQUENCES: u64 = 1 << 40;
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
@@ -60,7 +76,35 @@ pub(super) struct Group<'s> {
     pub(super) node: NodeId,
     pub(super) level: u8,
     pub(super) is_whole: bool,
+    /// True if the node is in disk mode.
+    pub(super) is_page: bool,
     pub(super) content: &'s [u8],
+}
+
+/// A node and its level in one number, of which bit 31 is left.
+pub(super) const fn head(node: NodeId, level: u8) -> u32 {
+    node.0 | (level as u32) << LEVEL_SHIFT
+}
+
+/// The node and the level in such a number.
+pub(super) const fn split_head(head: u32) -> (NodeId, u8) {
+    (NodeId(head & (NUMBERS_MOST - 1)), (head >> LEVEL_SHIFT & LEVEL_MASK) as u8)
+}
+
+/// The sequence of a sector that was checked.
+pub(super) fn sequence(sector: &[u8]) -> u64 {
+    let Some([_, _, _, _, s0, s1, s2, _, s3, s4]) = sector.first_chunk() else { return 0 };
+    u64::from_le_bytes([*s0, *s1, *s2, *s3, *s4, 0, 0, 0])
+}
+
+/// Reads the node that stands alone in a sector.
+fn read_alone(sector: &[u8]) -> Option<Group<'_>> {
+    let (header, content) = sector.split_first_chunk::<ALONE_BYTES>()?;
+    let [.., kind, _, _, n0, n1, n2, n3] = *header;
+    let head = u32::from_le_bytes([n0, n1, n2, n3]);
+    let (node, level) = split_head(head);
+    let is_page = head & IN_DISK_MODE > 0;
+    (kind == KIND_ALONE).then_some(Group { node, level, is_whole: true, is_page, content })
 }
 
 /// Reads the group at the start of `bytes`; also returns what follows it.
@@ -69,20 +113,27 @@ fn read_group(bytes: &[u8]) -> Option<(Group<'_>, &[u8])> {
     let [n0, n1, n2, n3, b0, b1] = *header;
     let (content, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([b0, b1])))?;
     let head = u32::from_le_bytes([n0, n1, n2, n3]);
-    let node = NodeId(head & (NUMBERS_MOST - 1));
-    let level = (head >> LEVEL_SHIFT & LEVEL_MASK) as u8;
-    Some((Group { node, level, is_whole: head & WHOLE > 0, content }, rest))
+    let (node, level) = split_head(head);
+    Some((Group { node, level, is_whole: head & WHOLE > 0, is_page: false, content }, rest))
 }
 
-/// The groups of a sector.
+/// Groups that a sector says it has.
+fn counted(sector: &[u8]) -> u16 {
+    match sector.get(KIND) {
+        Some(&KIND_GROUPS) => u16::from_le_bytes([sector[HEAD], sector[HEAD + 1]]),
+        _ => 0,
+    }
+}
+
+/// The groups of a sector; a node that stands alone is one.
 pub(super) fn groups(sector: &[u8]) -> impl Iterator<Item = Group<'_>> {
-    let count = u16::from_le_bytes([sector[COUNT], sector[COUNT + 1]]);
     let mut rest = sector.get(HEADER_BYTES..).unwrap_or_default();
-    (0..count).map_while(move |_| {
+    let groups = (0..counted(sector)).map_while(move |_| {
         let (group, more) = read_group(rest)?;
         rest = more;
         Some(group)
-    })
+    });
+    read_alone(sector).into_iter().chain(groups)
 }
 
 /// What sectors of groups are to be.
@@ -93,15 +144,15 @@ impl PageCheck for Sector {
         if !self.is_kind(page) {
             return Err("it holds no index units");
         }
-        let count = u16::from_le_bytes([page[COUNT], page[COUNT + 1]]);
-        match groups(page).count() == usize::from(count) && count > 0 {
+        let count = usize::from(counted(page)).max(usize::from(page[KIND] == KIND_ALONE));
+        match groups(page).count() == count && count > 0 {
             true => Ok(()),
             false => Err("its index units are cut off"),
         }
     }
 
     fn is_kind(&self, page: &[u8]) -> bool {
-        page.get(KIND) == Some(&KIND_GROUPS)
+        matches!(page.get(KIND), Some(&(KIND_GROUPS | KIND_ALONE)))
     }
 }
 
@@ -150,14 +201,28 @@ impl Packer {
         parts: impl Iterator<Item = &'p [u8]>,
     ) {
         let form = if is_whole { WHOLE } else { 0 };
-        let [n0, n1, n2, n3] = (node.0 | u32::from(level) << LEVEL_SHIFT | form).to_le_bytes();
+        let [n0, n1, n2, n3] = (head(node, level) | form).to_le_bytes();
         let [b0, b1] = (bytes as u16).to_le_bytes();
         let header = [n0, n1, n2, n3, b0, b1];
         self.append(&header);
         parts.for_each(|part| self.append(part));
         self.count += 1;
         let [c0, c1] = self.count.to_le_bytes();
-        (self.bytes[COUNT], self.bytes[COUNT + 1]) = (c0, c1);
+        (self.bytes[HEAD], self.bytes[HEAD + 1]) = (c0, c1);
+    }
+
+    /// Fills the sector, which is empty, with a whole node, made of `parts`.
+    pub(super) fn add_alone(
+        &mut self,
+        (node, level, is_page): (NodeId, u8, bool),
+        parts: [&[u8]; 2],
+    ) {
+        let mode = if is_page { IN_DISK_MODE } else { 0 };
+        self.bytes[KIND] = KIND_ALONE;
+        self.end = HEAD;
+        self.append(&(head(node, level) | mode).to_le_bytes());
+        parts.into_iter().for_each(|part| self.append(part));
+        (self.end, self.count) = (self.bytes.len(), 1);
     }
 
     fn append(&mut self, part: &[u8]) {
@@ -167,7 +232,11 @@ impl Packer {
         }
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    /// The sector, which gets this sequence.
+    pub(super) fn finish(&mut self, sequence: u64) -> &[u8] {
+        let [s0, s1, s2, s3, s4, ..] = sequence.to_le_bytes();
+        self.bytes[4..7].copy_from_slice(&[s0, s1, s2]);
+        self.bytes[8..10].copy_from_slice(&[s3, s4]);
         &self.bytes
     }
 }

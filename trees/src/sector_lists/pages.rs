@@ -157,11 +157,10 @@ impl Store<'_> {
         let image = self.frames.bytes(frame);
         let level = node::level(image);
         let kept = self.shape.codecs.at(level).kept_bytes(image);
-        let (parts, bytes) = whole_parts(image, kept);
+        let (parts, _) = whole_parts(image, kept);
         self.packer.begin();
-        self.packer.add((id, level, true), bytes, parts.into_iter());
-        device::copy(self.file.fresh(sector)?, self.packer.bytes());
-        self.file.write_now(sector)?;
+        self.packer.add_alone((id, level, true), parts);
+        self.write_packed(sector)?;
         self.set_dirty(frame, false);
         self.frames.state_mut(frame).was_changed = false;
         self.counted.pages += 1;

@@ -132,7 +132,7 @@ impl Shape {
     pub(super) fn costs(&self, costs: Option<&DiskCosts>) -> Costs {
         let EntryShape { key, value } = self.codecs.shape;
         let entry = usize::from(average_bytes(key)) + usize::from(average_bytes(value));
-        let fit = self.sector / (Buffer::bytes_of(1 + entry) as u32);
+        let fit = (self.sector - HEADER_BYTES as u32) / (Buffer::bytes_of(1 + entry) as u32);
         let node = self.codecs.leaf.node_bytes() / entry.max(1);
         Costs::new(costs, (self.sector, self.pages), (fit, (node as f64 * OCCUPANCY) as u32))
     }
@@ -177,6 +177,10 @@ pub(crate) struct Store<'d> {
     pub(super) level_from: u32,
     /// Where the search for sectors that are mostly stale goes on.
     pub(super) collect_from: u32,
+    /// Pages of a root record that can't be read, until the next checkpoint.
+    pub(crate) root_pages: Option<Vec<LogicalPage>>,
+    /// The sequence of the sector that was written last.
+    pub(crate) sequence: u64,
     /// True if a commit was broken off.
     pub(crate) is_poisoned: bool,
     pub(crate) counted: Counted,
@@ -294,6 +298,8 @@ impl<'d> Store<'d> {
             freed_at: None,
             level_from: 0,
             collect_from: 0,
+            root_pages: None,
+            sequence: 0,
             is_poisoned: false,
             counted: Counted::default(),
             key: Vec::with_capacity(shape.codecs.leaf.entry_bytes_most()),
@@ -351,6 +357,7 @@ impl<'d> Store<'d> {
         self.marked.clear();
         self.lost.clear();
         self.due.clear();
+        self.root_pages = None;
         (self.freed_at, self.is_poisoned, self.dirty) = (None, false, 0);
     }
 

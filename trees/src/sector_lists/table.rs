@@ -269,7 +269,7 @@ impl Table {
     }
 
     /// True if a node is in disk mode.
-    pub(super) fn is_page(&self, node: NodeId) -> bool {
+    pub(crate) fn is_page(&self, node: NodeId) -> bool {
         let length = self.length(node);
         length != NONE && length & PAGE > 0
     }
@@ -405,6 +405,18 @@ impl Table {
         self.numbers as usize * LENGTH_BYTES + self.listed as usize * SECTOR_BYTES
     }
 
+    /// A node behind all others that were entered gets so many sectors next; false if it can't.
+    #[must_use]
+    pub(super) fn enter(&mut self, node: NodeId, is_page: bool, sectors: usize) -> bool {
+        self.reach(node.0 as usize);
+        self.numbers = node.0 + 1;
+        self.begin(node);
+        self.nodes += 1;
+        self.set_page(node, is_page);
+        // A node that was written has a sector.
+        sectors > 0 && (!is_page || (sectors == 1 && self.limits.mode != Mode::Log))
+    }
+
     /// Becomes what [`Table::write`] wrote, all of `record`, of `numbers` numbers and sectors below
     /// `sectors`; false if it makes no sense.
     #[must_use]
@@ -415,18 +427,15 @@ impl Table {
                 return false;
             };
             record = rest;
-            self.reach(number as usize);
-            self.numbers = number + 1;
             if *length == NONE {
+                self.reach(number as usize);
+                self.numbers = number + 1;
                 continue;
             }
-            self.begin(NodeId(number));
-            self.nodes += 1;
             let (length, is_page) = (length & !PAGE, length & PAGE > 0);
-            if is_page && (length != 1 || self.limits.mode == Mode::Log) {
+            if !self.enter(NodeId(number), is_page, length.into()) {
                 return false;
             }
-            self.set_page(NodeId(number), is_page);
             for _ in 0..length {
                 let Some((sector, rest)) = record.split_first_chunk() else {
                     return false;
@@ -437,10 +446,6 @@ impl Table {
                 if !is_sound || !self.push(NodeId(number), sector) {
                     return false;
                 }
-            }
-            // A node that was written has a sector.
-            if length == 0 {
-                return false;
             }
         }
         record.is_empty()

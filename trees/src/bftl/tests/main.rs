@@ -144,9 +144,13 @@ fn what_waits_is_in_the_state_of_every_checkpoint() {
 
 /// Where the child at `place` of a whole inner node in `sector` stands.
 fn child_at(sector: &[u8], place: usize) -> Option<usize> {
-    let mut at = 8;
+    let head_at = |at: usize| u32::from_le_bytes(sector[at..at + 4].try_into().unwrap());
+    if sector[7] == 10 && head_at(10) >> 27 & 15 == 1 {
+        return Some(14 + 2 + 8 * place + 4);
+    }
+    let mut at = 12;
     while sector[7] == 9 && at + 6 <= sector.len() {
-        let head = u32::from_le_bytes(sector[at..at + 4].try_into().unwrap());
+        let head = head_at(at);
         let bytes = usize::from(u16::from_le_bytes([sector[at + 4], sector[at + 5]]));
         if head >> 31 == 1 && head >> 27 & 15 == 1 {
             return Some(at + 6 + 2 + 8 * place + 4);

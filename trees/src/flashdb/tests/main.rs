@@ -85,11 +85,11 @@ fn in_log_mode_a_full_buffer_is_one_sector() {
         ["commits", "sectors written", "nodes compacted"].map(|name| figure(index, name))
     };
     let before = figures(&*index);
-    for number in 0..3100 {
+    for number in 0..3300 {
         put(&mut *index, number, 1).unwrap();
     }
     let [commits, sectors, compacted] = [0, 1, 2].map(|at| figures(&*index)[at] - before[at]);
-    // 31 entries of 16 bytes fill a sector.
+    // 33 entries of 15 bytes fill a sector.
     assert_eq!(commits, 100);
     assert!(sectors <= commits + compacted + 100, "{sectors} sectors, {compacted} compacted");
     assert!(figure(&*index, "sectors in lists") > nodes(&*index));
@@ -246,6 +246,98 @@ fn an_index_is_rolled_back_to_each_of_its_checkpoints() {
         index.forget("before").unwrap();
     }
     assert_eq!(findings(&mut *index), Vec::<String>::new());
+}
+
+/// Damages all pages that hold records, or held some.
+fn damage_records(disk: &mut RamDisk) -> usize {
+    let records = disk.bytes_mut().chunks_mut(SECTOR).filter(|page| matches!(page[7], 4 | 5));
+    records.map(|page| page[20] ^= 1).count()
+}
+
+#[test]
+fn where_the_root_record_is_damaged_a_scan_finds_the_table() {
+    for durability in Durability::ALL {
+        let (mut disk, least) = (disk(20_000), options(&[], durability));
+        let more = Options { memory_bytes: least.memory_bytes + (1 << 20), ..least.clone() };
+        let mut index = make(&mut disk, &least);
+        for number in 0..5000 {
+            put(&mut *index, number, number).unwrap();
+            get(&mut *index, number % 16);
+        }
+        for number in 1000..2500 {
+            index.update(&[Update::Delete { key: &key(number) }]).unwrap();
+        }
+        index.close().unwrap();
+        let figures = |index: &dyn Index| {
+            ["sectors in lists", "nodes in disk mode"].map(|name| figure(index, name))
+        };
+        let (before, nodes_before) = (figures(&*index), nodes(&*index));
+        drop(index);
+        assert!(damage_records(&mut disk) > 0 && before[1] > 0);
+        let opened = (find("flashdb").unwrap().open)(Medium::Sectors(Box::new(&mut disk)), &least);
+        let refused = opened.err();
+        assert!(refused.unwrap().to_string().contains("memory"));
+        for is_first in [true, false] {
+            let mut index = open(&mut disk, if is_first { &more } else { &least });
+            assert_eq!(findings(&mut *index), Vec::<String>::new());
+            if is_first {
+                assert_eq!((figures(&*index), nodes(&*index)), (before, nodes_before));
+            }
+            for number in 0..5000 {
+                let left = (!(1000..2500).contains(&number)).then_some(number);
+                assert_eq!(get(&mut *index, number), left.or((!is_first).then_some(1)));
+            }
+            for number in 1000..2500 {
+                put(&mut *index, number, 1).unwrap();
+            }
+            index.close().unwrap();
+            assert_eq!(findings(&mut *index), Vec::<String>::new());
+        }
+    }
+}
+
+#[test]
+fn a_scan_that_misses_a_sector_or_may_give_back_too_much_is_refused() {
+    let (mut disk, options) = (disk(20_000), options(&[], Durability::Batch));
+    let options = Options { memory_bytes: options.memory_bytes + (1 << 20), ..options };
+    let mut index = make(&mut disk, &options);
+    for number in 0..5000 {
+        put(&mut *index, number, number).unwrap();
+    }
+    index.close().unwrap();
+    drop(index);
+    let mut other = disk.clone();
+    let mut index = open(&mut other, &options);
+    index.checkpoint(Some("kept")).unwrap();
+    index.close().unwrap();
+    drop(index);
+    damage_records(&mut other);
+    damage_records(&mut disk);
+    assert!(open_refused(&mut other, &options));
+    assert!(!open_refused(&mut disk.clone(), &options));
+    // Of any sector in use but those of the record, one that can't be read is one too many.
+    let whole = disk.bytes_mut().to_vec();
+    let nodes = |page: &[u8]| matches!(page[7], 9 | 10);
+    let (mut refused, mut taken) = (0, 0);
+    for number in (2..2000).filter(|number| nodes(&whole[number * SECTOR..][..SECTOR])) {
+        disk.bytes_mut()[number * SECTOR + 20] ^= 1;
+        match open_refused(&mut disk, &options) {
+            true => refused += 1,
+            false => taken += 1,
+        }
+        disk.bytes_mut().copy_from_slice(&whole);
+    }
+    // Those that were given back are not read.
+    assert!(refused >= 100, "{refused} refused, {taken} taken");
+}
+
+fn open_refused(disk: &mut RamDisk, options: &Options) -> bool {
+    let opened = (find("flashdb").unwrap().open)(Medium::Sectors(Box::new(disk)), options);
+    match opened.err() {
+        None => false,
+        Some(index::Error::Store(error)) => error.is_damage(),
+        Some(error) => panic!("{error}"),
+    }
 }
 
 /// What a kept checkpoint needs of a sector is kept once between two checkpoints, however often the

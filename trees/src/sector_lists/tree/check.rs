@@ -44,6 +44,7 @@ fn check_sectors(tree: &mut ListTree<'_>, finding: &mut dyn FnMut(&dyn Display))
     if own != listed {
         finding(&format_args!("{own} sectors are in use, but lists name {listed}"));
     }
+    store.check_scan(finding)?;
     match store.file.check_pages(finding) {
         Ok(()) => Ok(()),
         Err(error) => Error::from(error).report_damage(finding),

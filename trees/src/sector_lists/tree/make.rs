@@ -5,12 +5,12 @@ use alloc::boxed::Box;
 use device::{Cause, DiskCosts, Medium, SectorGeometry, Sectors};
 use index::{Durable, Error, Footprint, Index, MediumShape, Options, Result, Tree};
 use store::node::{NODE_BYTES_LEAST, NODE_BYTES_MOST};
-use store::{Durability, EntryShape, PageFile};
+use store::{Durability, EntryShape, PageFile, Recovery};
 
 use super::root::{BESIDE_BYTES, Root};
-use super::{Kindred, ListTree, node_size, room};
+use super::{Kindred, ListTree, node_size, room, root};
 use crate::btree::{BTree, Codecs, NodeStore};
-use crate::sector_lists::{Choices, FRONT_BYTES, NodeId, Shape, Store, Table};
+use crate::sector_lists::{Choices, FRONT_BYTES, NodeId, Scanned, Shape, Store, Table};
 
 /// Entries that are copied at a time: separators, the key before, a cursor's key and its bound, or
 /// what a replay reads.
@@ -196,20 +196,44 @@ pub(super) fn open<'d, K: Kindred>(
     medium: Medium<'d>,
     options: &Options,
 ) -> Result<Box<dyn Index + 'd>> {
+    Ok(Box::new(Durable::open(restored::<K>(medium, options, false)?)?))
+}
+
+/// The tree as the last checkpoint left it; its table is found by a scan if that `is_wanted`, or if
+/// the root record can't be read.
+pub(super) fn restored<'d, K: Kindred>(
+    medium: Medium<'d>,
+    options: &Options,
+    is_wanted: bool,
+) -> Result<ListTree<'d>> {
     let mut disk = disk::<K>(medium)?;
     let found = PageFile::describe(&mut *disk)?;
     let chosen = (found.page_bytes, Root::choices(&found.root_head, K::NAME)?);
-    let plan = Plan::new(options.memory_bytes, disk.geometry(), found.durability, chosen)?;
+    let mut plan = Plan::new(options.memory_bytes, disk.geometry(), found.durability, chosen)?;
     plan.check_memory(options.memory_bytes)?;
-    let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, plan.file))?;
+    let mut file = PageFile::open_pages(disk, &options.page_file(found.page_bytes, plan.file))?;
+    let record = file.root_record();
+    let is_damaged = record.as_ref().is_err_and(store::Error::is_damage);
+    // The pages of kept ones would be taken for those of this record.
+    if is_wanted || (is_damaged && file.checkpoints().is_empty()) {
+        let spare = plan.cache.saturating_sub(plan.shape.cache_least());
+        let memory = (options.memory_bytes, plan.least, spare);
+        let Some(scan) = Scanned::of(&mut file, &plan.shape, memory)? else {
+            return Err(record.err().unwrap_or(root::damaged()).into());
+        };
+        plan.cache -= scan.bytes;
+        let mut tree = over::<K>(file, &plan, options);
+        tree.rebuild(&found.root_head, scan)?;
+        return Ok(tree);
+    }
+    let record = record?;
     if !record.starts_with(&found.root_head) {
         let what = "its superblock has another root record";
         return Err(store::Error::NotAnIndex { is_ours: true, what }.into());
     }
     let mut tree = over::<K>(file, &plan, options);
     tree.restore(&record)?;
-    drop(record);
-    Ok(Box::new(Durable::open(tree)?))
+    Ok(tree)
 }
 
 pub(super) fn over<'d, K: Kindred>(

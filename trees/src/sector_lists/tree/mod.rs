@@ -14,6 +14,9 @@ mod node_size;
 mod played;
 mod room;
 mod root;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod scanned;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -23,7 +26,7 @@ use device::Meter;
 use store::node::Stored;
 use store::{Recovery, Update};
 
-use super::{Choices, Mode, NodeId, Store, Waits};
+use super::{Choices, Mode, NodeId, Scanned, Store, Waits};
 use crate::btree::{self, At, BTree, NodeSource, Scan};
 use index::bounds::{EntryLimits, can_be};
 use index::parameters::{Kind, Parameter};
@@ -133,6 +136,18 @@ impl ListTree<'_> {
         if !self.btree.append(&mut self.store, entry, fill)? {
             return Err(self.store.damaged(leaf, "it is empty and has no room"));
         }
+        Ok(())
+    }
+}
+
+impl ListTree<'_> {
+    /// Becomes what a scan found, with the first bytes of the root record.
+    fn rebuild(&mut self, head: &[u8], scan: Scanned) -> Result<()> {
+        let (root, entries) = Root::head(head, self.name)?;
+        self.store.rebuild(scan, root)?;
+        (self.btree.root, self.btree.entries) = (root, entries);
+        self.store.kept = self.pages_kept();
+        self.tables_peak = self.tables_stated();
         Ok(())
     }
 }
@@ -269,6 +284,9 @@ impl Tree for ListTree<'_> {
         self.store.kept = self.pages_kept();
         self.store.commit()?;
         self.store.write_pages()?;
+        if let Some(pages) = self.store.root_pages.take() {
+            self.store.file.free_root(pages)?;
+        }
         self.store.file.write_back_all()?;
         self.tables_peak = self.tables_stated();
         Ok(Root::of(self).encode(self.name, &self.store.table))
@@ -286,6 +304,7 @@ impl Tree for ListTree<'_> {
         }
         self.store.forget_all();
         self.store.levels = root.levels;
+        self.store.sequence = root.sequence;
         self.btree.root = At { id: root.node, level: root.level };
         self.btree.entries = root.entries;
         self.btree.is_poisoned = false;

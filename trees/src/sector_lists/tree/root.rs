@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  | tree, shape | root's number u32 | height u8 | list u8 | buffer and mode u16 | entries u64 |
-//!  | levels u8 | nodes of each u32 | numbers u32 | the table |
+//!  | levels u8 | nodes of each u32 | numbers u32 | sequence u64 | the table |
 //! ```
 
 use alloc::vec::Vec;
@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use store::{EntryShape, LEVELS_MOST};
 
 use super::ListTree;
+use crate::btree::At;
 use crate::sector_lists::{Choices, NodeId, Table};
 use index::{Result, root_record};
 
@@ -18,6 +19,7 @@ pub(super) const BESIDE_BYTES: u64 = 160;
 
 /// Bytes of the root's number, the height and what was chosen.
 const CHOICES: usize = 8;
+const ENTRIES: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Root {
@@ -28,6 +30,7 @@ pub(super) struct Root {
     pub(super) entries: u64,
     pub(super) levels: [u32; LEVELS_MOST],
     pub(super) numbers: u32,
+    pub(super) sequence: u64,
 }
 
 pub(super) const fn damaged() -> store::Error {
@@ -45,6 +48,7 @@ impl Root {
             entries: btree.entries,
             levels: store.levels,
             numbers: store.table.numbers().len() as u32,
+            sequence: store.sequence,
         }
     }
 
@@ -62,6 +66,7 @@ impl Root {
             record.extend_from_slice(&nodes.to_le_bytes());
         }
         record.extend_from_slice(&self.numbers.to_le_bytes());
+        record.extend_from_slice(&self.sequence.to_le_bytes());
         table.write(&mut record);
         record
     }
@@ -75,16 +80,26 @@ impl Root {
         Ok((shape, choices.filter(|_| is_sound).ok_or(damaged())?))
     }
 
+    /// What else the first bytes tell: the root and its level, and the entries.
+    pub(super) fn head(head: &[u8], name: &str) -> Result<(At<NodeId>, u64)> {
+        let (_, rest) = root_record::decode(head, name)?;
+        let (first, rest) = rest.split_first_chunk::<CHOICES>().ok_or(damaged())?;
+        let [n0, n1, n2, n3, height, ..] = *first;
+        let level = height.checked_sub(1).filter(|level| usize::from(*level) < LEVELS_MOST);
+        let id = NodeId(u32::from_le_bytes([n0, n1, n2, n3]));
+        let entries = rest.first_chunk().ok_or(damaged())?;
+        let root = At { id, level: level.ok_or(damaged())? };
+        Ok((root, u64::from_le_bytes(*entries)))
+    }
+
     /// A root record, and the bytes of its table.
     pub(super) fn decode<'r>(record: &'r [u8], name: &str) -> Result<(Self, &'r [u8])> {
         let (shape, choices) = Root::choices(record, name)?;
         let (_, rest) = root_record::decode(record, name)?;
-        let (first, rest) = rest.split_first_chunk::<CHOICES>().ok_or(damaged())?;
-        let [n0, n1, n2, n3, height, ..] = *first;
-        let level = height.checked_sub(1).ok_or(damaged())?;
-        let (entries, rest) = rest.split_first_chunk().ok_or(damaged())?;
+        let (root, entries) = Root::head(record, name)?;
+        let rest = rest.get(CHOICES + ENTRIES..).unwrap_or_default();
         let (count, mut rest) = rest.split_first().ok_or(damaged())?;
-        if usize::from(*count) != LEVELS_MOST || usize::from(level) >= LEVELS_MOST {
+        if usize::from(*count) != LEVELS_MOST {
             return Err(damaged().into());
         }
         let mut levels = [0; LEVELS_MOST];
@@ -92,15 +107,17 @@ impl Root {
             let (found, more) = rest.split_first_chunk().ok_or(damaged())?;
             (*nodes, rest) = (u32::from_le_bytes(*found), more);
         }
-        let (numbers, table) = rest.split_first_chunk().ok_or(damaged())?;
+        let (numbers, rest) = rest.split_first_chunk().ok_or(damaged())?;
+        let (sequence, table) = rest.split_first_chunk().ok_or(damaged())?;
         let root = Root {
             shape,
             choices,
-            node: NodeId(u32::from_le_bytes([n0, n1, n2, n3])),
-            level,
-            entries: u64::from_le_bytes(*entries),
+            node: root.id,
+            level: root.level,
+            entries,
             levels,
             numbers: u32::from_le_bytes(*numbers),
+            sequence: u64::from_le_bytes(*sequence),
         };
         Ok((root, table))
     }
