@@ -22,6 +22,10 @@ use rand_chacha::ChaCha8Rng;
 /// What the model may be off by.
 const TOLERANCE: f64 = 0.15;
 
+/// What it may be off by in writes where there are two heads and few updates: it counts pages of a
+/// full head that lookups push out of memory twice.
+const TOLERANCE_TWO_HEADS: f64 = 0.35;
+
 const PAGE_BYTES: u64 = 2048;
 
 /// Entries in the tree: about 340 leaves of 2 KiB.
@@ -34,6 +38,9 @@ const UPDATES: u32 = 40_000;
 /// Updates that are counted for each byte of memory. Where updates wait until they fill a sixteenth
 /// of the memory, [`UPDATES`] would empty a buffer of leaves six times: too few to measure by.
 const UPDATES_PER_BYTE: f64 = 0.2;
+
+/// Updates that are counted where they wait in a head of 20,000 entries: some 15 merges.
+const UPDATES_OF_HEADS: u32 = 300_000;
 
 #[derive(Clone, Default)]
 struct Counts {
@@ -94,7 +101,9 @@ fn measure(case: &Case, ground: &mut Ground, (lookups, memory): (f64, u64)) -> (
     let mut random = ChaCha8Rng::seed_from_u64(1);
     play(&mut *index, &mut random, (lookups, UPDATES));
     let before = [&counts.reads, &counts.writes].map(|count| count.load(Ordering::Relaxed));
-    let counted = UPDATES.max((memory as f64 * UPDATES_PER_BYTE) as u32);
+    let has_head = case.entry.parameters.iter().any(|it| it.name == "head");
+    let least = if has_head { UPDATES_OF_HEADS } else { UPDATES };
+    let counted = least.max((memory as f64 * UPDATES_PER_BYTE) as u32);
     let operations = play(&mut *index, &mut random, (lookups, counted));
     let after = [&counts.reads, &counts.writes].map(|count| count.load(Ordering::Relaxed));
     let each = |place: usize| (after[place] - before[place]) as f64 / operations as f64;
@@ -136,13 +145,23 @@ fn compare(case: &Case, lookups: f64) {
     let given = (lookups, options.memory_bytes);
     let (reads, writes) = measure(case, &mut ground, given);
     let name = case.name();
+    let with_few_updates = !case.parameters.is_empty() && lookups > 0.5;
     for (what, predicted, measured) in
         [("reads", predicted.page_reads, reads), ("writes", predicted.page_writes, writes)]
     {
         println!("{name}, {lookups} lookups: {what} {predicted:.3} against {measured:.3}");
         let off = (predicted - measured).abs() / measured;
-        assert!(off < TOLERANCE, "{name}: {what} {predicted} against {measured}");
+        let most =
+            if what == "writes" && with_few_updates { TOLERANCE_TWO_HEADS } else { TOLERANCE };
+        assert!(off < most, "{name}: {what} {predicted} against {measured}");
     }
+}
+
+/// The case, and the same with a second head where a merge may be made in steps.
+fn with_second_heads(case: Case) -> Vec<Case> {
+    let steps = case.entry.parameters.iter().find(|it| it.name == "deamortized");
+    let other = steps.map(|it| Case { parameters: vec![(it.name, "on".into())], ..case.clone() });
+    [case].into_iter().chain(other).collect()
 }
 
 #[test]
@@ -160,6 +179,7 @@ fn predictions_are_near_what_random_operations_cost() {
         .filter(|entry| entry.name != "flat-tree")
         .flat_map(|entry| cases(entry))
         .filter(is_wanted)
+        .flat_map(with_second_heads)
         // The models know of no journal and of no images, as the papers' don't.
         .map(|case| Case { durability: Durability::None, ..case })
         .flat_map(|case| [0.1, 0.5, 0.9].map(|lookups| (case.clone(), lookups)))

@@ -185,6 +185,10 @@ pub(super) fn ratio(options: &Options, wanted: &Wanted) -> u32 {
     tree.best(&mix, RATIO_LEAST)
 }
 
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test that reports")]
+mod measured;
+
 /// Steps that Algorithm 5 makes at most.
 const STEPS_MOST: u32 = 1 << 16;
 

@@ -8,6 +8,8 @@ use alloc::vec::Vec;
 
 use index::random_keys::touched;
 
+use super::cost::FILL;
+
 /// A tree in numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers {
@@ -21,6 +23,36 @@ pub(crate) struct Numbers {
     pub(crate) ratio: f64,
     /// True if fences stand in the levels.
     pub(crate) has_fences: bool,
+    /// True if a full head is merged in steps, while another one takes updates.
+    pub(crate) has_two: bool,
+}
+
+/// Sizes of the head that averages are taken over.
+pub(super) const STEPS: u32 = 16;
+
+/// The part of what a head takes by which the full one is merged: most of what it takes at least,
+/// with half-full leaves.
+pub(super) const MERGED: f64 = 7.0 / 16.0 / FILL;
+
+impl Numbers {
+    /// The part of the lookups of random keys that the head, which has taken so much of what it
+    /// takes, does not answer.
+    pub(super) fn beyond_first(&self, entries: f64, part: f64) -> f64 {
+        1.0 - touched(entries, self.head * part) / entries
+    }
+
+    /// The part of them that no head answers.
+    fn beyond_heads(&self, entries: f64) -> f64 {
+        if !self.has_two {
+            return self.beyond_first(entries, 0.5);
+        }
+        let beyond = |step| {
+            let part = (f64::from(step) + 0.5) / f64::from(STEPS);
+            let full = if part < MERGED { self.beyond_first(entries, 1.0) } else { 1.0 };
+            full * self.beyond_first(entries, part)
+        };
+        (0..STEPS).map(beyond).sum::<f64>() / f64::from(STEPS)
+    }
 }
 
 /// What happens with each update.
@@ -52,7 +84,7 @@ fn fences_above(mut units: f64, each: f64) -> f64 {
 /// Plays merges of a tree of `entries` keys, where each update changes a random one of them, or,
 /// where it `grows`, adds another; from one merge into the last level to the one after the next.
 pub(crate) fn play(numbers: &Numbers, entries: f64, grows: bool) -> Merged {
-    let Numbers { unit, head, head_units, ratio, has_fences } = *numbers;
+    let Numbers { unit, head, head_units, ratio, has_fences, .. } = *numbers;
     let capacity = |level: usize| head_units * libm::pow(ratio, level as f64 + 1.0);
     let units_of = |entries: f64| libm::ceil(entries / unit);
     let mut last = 0;
@@ -93,8 +125,8 @@ pub(crate) fn play(numbers: &Numbers, entries: f64, grows: bool) -> Merged {
             break;
         }
         // The head grows from nothing to all of it.
-        let beyond_head = 1.0 - touched(entries, head / 2.0) / entries;
-        merged.above += count_runs((&levels, entries), numbers, beyond_head, &mut sums);
+        let beyond = numbers.beyond_heads(entries);
+        merged.above += count_runs((&levels, entries), numbers, beyond, &mut sums);
         if rounds == 2 {
             break;
         }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use store::runs::Kinds;
 use store::{Durability, PageFile};
 
-use super::model::{Numbers, play};
+use super::model::{MERGED, Numbers, STEPS, play};
 use super::plan::{Plan, file_options};
 use super::{Form, Kindred, choices, ratio};
 use index::random_keys::{average_bytes, last_that_holds, missing};
@@ -18,8 +18,8 @@ use index::{Error, MediumShape, Options, Prediction, Profile, Result};
 /// How full leaves are of random keys.
 const FILL: f64 = 0.69;
 
-/// Sizes of the head that the average is taken over.
-const STEPS: u32 = 16;
+/// Pages of a lookup in two heads: the root and a leaf of each.
+const FRAMES_OF_LOOKUP: f64 = 4.0;
 
 /// What `profile` costs the tree that `options` describe on `medium`.
 pub(crate) fn predict(
@@ -66,6 +66,7 @@ impl Model<'_> {
             head_units: f64::from(self.plan.choices.head_pages),
             ratio: self.plan.choices.ratio.into(),
             has_fences: is_cascading,
+            has_two: self.plan.choices.is_deamortized,
         };
         let grows = profile.inserts > profile.overwrites + profile.deletes;
         let first = play(&numbers(pages), entries, grows);
@@ -75,47 +76,83 @@ impl Model<'_> {
         let merged = play(&numbers(pages), entries, grows);
         let operations = profile.lookups + updates;
         let share = updates / operations.max(f64::MIN_POSITIVE);
-        let head = self.head(pages, share);
+        let head = self.heads(pages, share, (&numbers(pages), entries));
         let per_merge = 2.0 * (pages - self.frames).max(0.0) / numbers(pages).head;
         let reads = profile.lookups * self.lookup(&merged.units)
             + operations * head.0
             + updates * (merged.read + per_merge);
-        let writes = updates * merged.written + operations * head.1;
+        let pushed = self.pushed_out(pages, self.plan.choices.is_deamortized);
+        let per_update = merged.written + pushed / numbers(pages).head;
+        let writes = updates * per_update + operations * head.1;
         let height = merged.units.iter().filter(|(units, _)| *units > 0.0).count() as u32 + 2;
         Ok(Prediction { page_reads: reads, page_writes: writes, height })
     }
 
-    /// Pages of the head that an operation reads and writes, where `share` of them are updates.
-    fn head(&self, pages: f64, share: f64) -> (f64, f64) {
+    /// Pages of the heads that an operation reads and writes, where `share` of them are updates.
+    ///
+    /// A full head is there until it is merged: lookups go on to its root and a leaf of it, and an
+    /// update reads the leaf that its share of the merge is at.
+    fn heads(&self, pages: f64, share: f64, (numbers, entries): (&Numbers, f64)) -> (f64, f64) {
         let (mut reads, mut writes) = (0.0, 0.0);
+        let lookups = 1.0 - share;
         for step in 0..STEPS {
-            let leaves = pages * (f64::from(step) + 0.5) / f64::from(STEPS);
+            let part = (f64::from(step) + 0.5) / f64::from(STEPS);
+            let leaves = (pages * part).max(1.0);
+            let mut groups = alloc::vec![(leaves, 1.0)];
+            if numbers.has_two && part < MERGED {
+                let beyond = lookups * numbers.beyond_first(entries, part);
+                if self.frames < FRAMES_OF_LOOKUP {
+                    // All pages of a lookup push each other out, the root of the first head, too.
+                    reads += 1.0 + 3.0 * beyond + share * lookups;
+                    writes += share;
+                    continue;
+                }
+                groups.extend([(1.0, beyond), (pages, beyond), (1.0, share)]);
+            }
             // One frame has the root.
-            let miss = (1.0 - (self.frames - 1.0) / leaves.max(1.0)).max(0.0);
-            let lookups = 1.0 - share;
+            let missed = missed(self.frames - 1.0, &groups);
+            let miss = missed[0];
             let dirty =
                 1.0 - miss * lookups / (1.0 - (1.0 - miss) * lookups).max(f64::MIN_POSITIVE);
-            reads += miss / f64::from(STEPS);
-            writes += miss * dirty / f64::from(STEPS);
+            reads += missed.iter().zip(&groups).map(|(miss, group)| miss * group.1).sum::<f64>();
+            writes += miss * dirty;
         }
-        (reads, writes)
+        (reads / f64::from(STEPS), writes / f64::from(STEPS))
+    }
+
+    /// Pages of a full head, of those that are written in no other way, which the other one pushes
+    /// out of memory before it is merged.
+    fn pushed_out(&self, pages: f64, has_two: bool) -> f64 {
+        let pushed = if has_two { pages * (1.0 + MERGED) - self.frames } else { 0.0 };
+        pushed.clamp(0.0, pages.min(self.frames))
     }
 
     /// Units that a lookup misses, of runs of so many units to each of which some lookups come.
     fn lookup(&self, runs: &[(f64, f64)]) -> f64 {
         let frames = f64::from(self.plan.memory.units);
         let there: Vec<_> = runs.iter().copied().filter(|(units, _)| *units > 0.0).collect();
-        let all: f64 = there.iter().map(|(units, _)| units).sum();
-        if frames >= all {
-            return 0.0;
-        }
-        let missed = |stay: f64, (units, share): (f64, f64)| missing(stay * share.min(1.0), units);
-        let held =
-            |stay: f64| -> f64 { there.iter().map(|run| run.0 * (1.0 - missed(stay, *run))).sum() };
-        let stay = last_that_holds(0.0, 64.0 * all, |stay| held(stay) < frames);
-        let stay = if frames < there.len() as f64 { 0.0 } else { stay };
+        // Where each run pushes out the one before nothing stays until it is read again.
+        let frames = if frames < there.len() as f64 { 0.0 } else { frames };
         let is_held = |units: f64| units <= 1.0 && frames > 1.0;
-        let read = there.iter().filter(|(units, _)| !is_held(*units));
-        read.map(|run| run.1 * missed(stay, *run)).sum()
+        let missed = missed(frames, &there).into_iter().zip(&there);
+        missed.filter(|(_, run)| !is_held(run.0)).map(|(miss, run)| run.1 * miss).sum()
     }
+}
+
+/// Of groups of so many pages, to each of which some of all operations come, the parts that are
+/// missing in `frames` frames, which keep what was read last.
+fn missed(frames: f64, groups: &[(f64, f64)]) -> Vec<f64> {
+    let all: f64 = groups.iter().map(|(pages, _)| pages).sum();
+    if frames >= all {
+        return groups.iter().map(|_| 0.0).collect();
+    }
+    let missed = |stay: f64, (pages, share): (f64, f64)| match pages > 1.0 {
+        true => missing(stay * share.min(1.0), pages),
+        // A single one is missing where none of the operations between came to it.
+        false => libm::pow((1.0 - share).max(0.0), stay),
+    };
+    let held =
+        |stay: f64| -> f64 { groups.iter().map(|it| it.0 * (1.0 - missed(stay, *it))).sum() };
+    let stay = last_that_holds(0.0, 64.0 * all, |stay| held(stay) < frames);
+    groups.iter().map(|it| missed(stay, *it)).collect()
 }

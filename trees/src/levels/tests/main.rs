@@ -8,6 +8,9 @@
     reason = "a test fails by panicking, and reports"
 )]
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
 use contract::RamDisk;
 use contract::tree::{figure, findings};
 use device::{Cause, DiskCosts, Medium, SectorGeometry, Sectors};
@@ -210,5 +213,147 @@ fn what_is_lost_of_a_merge_under_way_is_made_again() {
             assert_eq!(findings(&mut *index), Vec::<String>::new(), "{name}, life {life}");
         }
         assert!(lost >= 5, "{name}: {lost} merges were under way");
+    }
+}
+
+/// The versions of keys in a run: true for a put, false for a delete.
+type Versions = BTreeMap<[u8; 4], bool>;
+
+/// What merges count, told by nothing but which updates there were and when a merge ended.
+#[derive(Default)]
+struct Expected {
+    /// The head that takes updates, and one whose merge has begun.
+    head: Versions,
+    full: Option<Versions>,
+    /// Those of levels 1, 2, ...; none where nothing is.
+    levels: Vec<Versions>,
+    merges: [u64; 5],
+    entries: u64,
+    filters_met: u64,
+}
+
+impl Expected {
+    /// The head is merged from now on.
+    fn begin(&mut self) {
+        assert!(self.full.is_none(), "a merge ends before the next one begins");
+        self.full = Some(core::mem::take(&mut self.head));
+    }
+
+    /// The merge has ended in `level`, all levels down to it in one pass; returns how many entries
+    /// it took in, and how many it left.
+    fn end(&mut self, level: usize) -> (u64, u64) {
+        let mut newest = self.full.take().expect("a merge has begun");
+        let mut met: BTreeSet<[u8; 4]> = BTreeSet::new();
+        if self.levels.len() < level {
+            self.levels.resize(level, Versions::new());
+        }
+        let mut taken = newest.len();
+        for older in self.levels[..level].iter_mut().map(core::mem::take) {
+            taken += older.len();
+            for (key, is_put) in older {
+                match newest.entry(key) {
+                    Entry::Vacant(place) => {
+                        place.insert(is_put);
+                    }
+                    Entry::Occupied(_) => {
+                        met.insert(key);
+                    }
+                }
+            }
+        }
+        self.filters_met += met.iter().filter(|key| !newest[*key]).count() as u64;
+        if self.levels[level..].iter().all(Versions::is_empty) {
+            newest.retain(|_, is_put| *is_put);
+        }
+        self.entries += newest.len() as u64;
+        self.merges[level.min(5) - 1] += 1;
+        let left = newest.len();
+        self.levels[level - 1] = newest;
+        (taken as u64, left as u64)
+    }
+}
+
+/// The figures of merges by the level that they ended in.
+const MERGES_INTO: [&str; 5] = [
+    "merges into level 1",
+    "merges into level 2",
+    "merges into level 3",
+    "merges into level 4",
+    "merges into deeper levels",
+];
+
+/// Entries of 8 bytes and 2 bits in a page of 512 bytes, at most.
+const ENTRIES_A_PAGE: u64 = 61;
+
+/// Every figure that merges have, against a model of sets: a merge goes to the first level with
+/// room for it, and its entries and the deletes that met something are those of the sets.
+fn merges_count_what_they_did(name: &str, deamortized: &str) {
+    let mut disk =
+        SimulatedDisk::new(SectorGeometry::new(512, 40_000).unwrap(), DiskCosts::default());
+    let entry = find(name).unwrap();
+    let given = [("ratio", "4"), ("head", "8192"), ("deamortized", deamortized)];
+    let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
+    let mut options = Options::new(EntryShape::fixed(4, 4), 1 << 20, settings);
+    options.durability = Some(Durability::None);
+    let mut index = (entry.create)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap();
+    let into = |index: &dyn Index| MERGES_INTO.map(|name| figure(index, name));
+    let mut expected = Expected::default();
+    for number in 0..60_000 {
+        // Keys come again a little later, and much later.
+        let key = key(if number % 3 == 0 { number / 2 } else { number % 20_000 });
+        let is_put = number % 5 != 2;
+        let update = if is_put {
+            Update::Put { key: &key, value: &key }
+        } else {
+            Update::Delete { key: &key }
+        };
+        let before = into(&*index);
+        index.update(&[update]).unwrap();
+        let (after, merges) = (into(&*index), figure(&*index, "merges"));
+        let is_under_way = figure(&*index, index::MERGES_BROKEN_OFF) > 0;
+        if expected.full.is_none() && after != before {
+            expected.begin();
+        }
+        if let Some(place) = (0..after.len()).find(|place| after[*place] != before[*place]) {
+            assert_eq!(after.iter().sum::<u64>(), before.iter().sum::<u64>() + 1, "{name}");
+            let (taken, left) = expected.end(place + 1);
+            let capacity = |level: usize| 16 * 4_u64.pow(level as u32);
+            assert!(left <= capacity(place + 1) * ENTRIES_A_PAGE, "{name}: {left} in {place}");
+            if place > 0 {
+                // With fences and ends of pages nine tenths are entries, and levels above had some.
+                let had_room = taken * 10 < capacity(place) * ENTRIES_A_PAGE * 6;
+                assert!(!had_room, "{name}: {taken} entries went to level {}", place + 1);
+            }
+            let found =
+                ["entries written by merges", "deletes that met an older version in merges"];
+            let found = found.map(|name| figure(&*index, name));
+            assert_eq!(found, [expected.entries, expected.filters_met], "{name}, merge {merges}");
+            let there = expected.levels.iter().filter(|level| !level.is_empty()).count();
+            assert_eq!(figure(&*index, "levels"), there as u64);
+            assert_eq!((merges, after), (expected.merges.iter().sum(), expected.merges));
+        }
+        if is_under_way && expected.full.is_none() {
+            expected.begin();
+        }
+        expected.head.insert(key, is_put);
+    }
+    assert!(expected.merges[..3].iter().all(|merges| *merges > 2), "{:?}", expected.merges);
+    assert!(expected.filters_met > 2000, "{}", expected.filters_met);
+    let tally = *index.meter().unwrap().tally(Cause::Merge);
+    let units = ["units read by merges", "units written by merges"].map(|it| figure(&*index, it));
+    // Runs of fences end with the run below them, and a run has a footer: those are no units of
+    // entries, and a run that goes may have had fences that were not read.
+    for (units, pages) in units.into_iter().zip([tally.page_reads, tally.page_programs]) {
+        let off = (units as f64 / pages as f64 - 1.0).abs();
+        assert!(off < 0.05, "{name}, {deamortized}: {units} units and {pages} pages");
+    }
+}
+
+#[test]
+fn merges_count_their_levels_entries_and_filters() {
+    for name in ["fd-tree", "lsm"] {
+        for deamortized in ["off", "on"] {
+            merges_count_what_they_did(name, deamortized);
+        }
     }
 }
