@@ -141,6 +141,69 @@ fn a_full_mu_star_is_emptied_by_deletes() {
     empties("mu-star");
 }
 
+/// What named checkpoints kept is room again when they are forgotten: names come and go while
+/// entries are overwritten, and then the chip is filled and emptied.
+#[test]
+fn a_full_chip_whose_names_were_forgotten_is_emptied_by_deletes() {
+    for (tree, durability) in [
+        ("flat-tree", Durability::Every),
+        ("flat-tree", Durability::Batch),
+        ("flat-tree", Durability::Checkpoint),
+        ("b-plus", Durability::Batch),
+        ("mu-star", Durability::Batch),
+        ("la-tree", Durability::Batch),
+        ("ipl", Durability::Batch),
+    ] {
+        let shape = EntryShape::fixed(8, 8);
+        let (page_bytes, pages_per_block, more_blocks) = (512, 16, 40);
+        let case = Case {
+            tree,
+            page_bytes,
+            pages_per_block,
+            more_blocks,
+            shape,
+            durability,
+            has_least: false,
+        };
+        let mut new = case.chip(case.blocks());
+        let first = case.fill(&mut *case.make(&mut new, false).unwrap());
+        let mut chip = case.chip(case.blocks());
+        let mut index = case.make(&mut chip, false).unwrap();
+        let rest = &first[..first.len() / 8];
+        rest.iter().for_each(|number| case.put(&mut *index, *number).unwrap());
+        let (mut kept, mut rounds) = (Vec::new(), 0);
+        for round in 0..200 {
+            let name = format!("round {round}");
+            let is_kept = index.checkpoint(Some(&name)).is_ok();
+            if is_kept {
+                kept.push(name);
+                rounds += 1;
+            }
+            // One that leaves no room for another goes, too.
+            if kept.len() > 1 || !is_kept && !kept.is_empty() {
+                index.forget(&kept.remove(0)).unwrap();
+            }
+            for number in rest.iter().skip(round % 7).step_by(7) {
+                if case.put(&mut *index, *number).is_err() {
+                    break;
+                }
+            }
+        }
+        assert!(rounds > 20, "{case:?}: {rounds}");
+        for name in kept {
+            index.forget(&name).unwrap();
+        }
+        let more = case.fill(&mut *index);
+        let held = index.statistics().live_pages;
+        case.delete(&mut *index, rest);
+        case.delete(&mut *index, &more);
+        let again = case.fill(&mut *index).len();
+        let told = (first.len(), rest.len(), more.len(), held, again);
+        println!("{tree}, {durability}: {told:?}");
+        assert!(again * 10 >= first.len() * 8, "{case:?}: {told:?}");
+    }
+}
+
 /// How a chip is filled before everything is deleted from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum History {

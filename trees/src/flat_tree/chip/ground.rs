@@ -170,6 +170,12 @@ impl<'d> Ground<'d> {
         Ok(())
     }
 
+    /// Gives blocks up of which nothing is in use: those that only a named checkpoint kept, too,
+    /// once it is forgotten.
+    pub(super) fn give_up_all_empty(&mut self) {
+        (0..self.chip.blocks()).for_each(|block| self.give_up_empty(Block(block)));
+    }
+
     /// Gives `block` up if nothing of it is in use, and nothing more goes to it.
     fn give_up_empty(&mut self, block: Block) {
         if self.parts_in(block) == 0 && self.log.may_be_victim(block) {

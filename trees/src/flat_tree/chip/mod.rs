@@ -254,6 +254,7 @@ impl Tree for ChipTree<'_> {
                 self.ground.claim(view.extents())?;
             }
         }
+        self.ground.give_up_all_empty();
         self.memtable.clear();
         (self.is_midway, self.is_poisoned) = (false, false);
         self.recount();

@@ -162,7 +162,7 @@ impl ChipTree<'_> {
         self.recount();
     }
 
-    /// Keeps what named checkpoints reach.
+    /// Keeps what named checkpoints reach, and gives up what only forgotten ones did.
     pub(super) fn pin_named(&mut self) -> Result<()> {
         let log = &mut self.ground.log;
         log.unpin_all()?;
@@ -180,6 +180,7 @@ impl ChipTree<'_> {
             let taken = directory.totals().memory + root.len() as u64;
             self.tables_peak = self.tables_peak.max(self.totals.memory + taken);
         }
+        self.ground.give_up_all_empty();
         Ok(())
     }
 
