@@ -257,8 +257,8 @@ impl<'d> PageFile<'d> {
         options.page_bytes = superblock.page_bytes;
         options.durability = superblock.durability;
         let mut file = Self::over(disk, (superblock, layout), &options)?;
-        let base = file.superblock.undo_base;
-        if !file.superblock.checkpoint.is_possible(&file.layout, base) {
+        let (base, last) = (file.superblock.undo_base, &file.superblock.checkpoint);
+        if last.undo_start < base || !last.is_possible(&file.layout, base) {
             return Err(Error::NotAnIndex {
                 is_ours: true,
                 what: "it counts more pages than the device has",
