@@ -23,7 +23,7 @@ use store::node::{self, Stored};
 use super::LaTree;
 use super::buffers::Chain;
 use super::descent::{Bounds, Toward};
-use super::growth::{last_filled, split_middle};
+use super::growth::{Halves, last_filled, split_middle};
 use super::layout::NodeId;
 use super::nodes::damaged;
 use super::policy::Decision;
@@ -394,9 +394,9 @@ impl LaTree<'_> {
             return Ok(true);
         }
         let (Ok(place) | Err(place)) = found;
-        let at = self.split_place(leaf, place, cause)?;
+        let halves = self.split_place(leaf, place, cause)?;
         self.lend_for_put()?;
-        self.split(0, at, cause)?;
+        self.split(0, halves, cause)?;
         Ok(false)
     }
 
@@ -410,18 +410,19 @@ impl LaTree<'_> {
 
     /// Where a full leaf is split that takes an entry at `place`. If many more entries follow, what
     /// they have passed is not divided again, so that leaves get full.
-    fn split_place(&mut self, leaf: NodeId, place: usize, cause: Cause) -> Result<usize> {
+    fn split_place(&mut self, leaf: NodeId, place: usize, cause: Cause) -> Result<Halves> {
         let codec = self.nodes.codecs.leaf;
         let node = self.nodes.node(&mut self.log, leaf, 0, cause)?;
         let count = node::count(node);
         if count < 2 {
             return Err(damaged(self.nodes.page_of(leaf), "it is full with one entry"));
         }
+        let left = |at| Halves { at, next_is_right: at == count };
         let middle = split_middle(&codec, node);
         let ahead = self.in_flight.place + count * usize::from(100 - 2 * QUARTER) / 100;
         let follow = ahead.checked_sub(1).and_then(|ahead| self.sorter.get(ahead));
         let Some(follow) = follow.filter(|entry| self.bounds.contains(entry.key)) else {
-            return Ok(middle);
+            return Ok(left(middle));
         };
         // What follows fills the left one; it has a quarter from the start.
         let least = match self.buffers.form.fixed_bytes() {
@@ -429,9 +430,11 @@ impl LaTree<'_> {
             None => middle,
         };
         let next = (place < count).then(|| codec.key(node, place));
-        Ok(match next.is_some_and(|next| next.compare(follow.key).is_gt()) {
-            true => last_filled(&codec, node, place.clamp(least, count - 1)).max(least),
-            false => place.max(middle),
-        })
+        if next.is_none_or(|next| next.compare(follow.key).is_le()) {
+            return Ok(left(place.max(middle)));
+        }
+        let at = last_filled(&codec, node, place.clamp(least, count - 1)).max(least);
+        // Where too little of it would be left on the right, what follows fills that one.
+        Ok(if at < place { Halves { at: place, next_is_right: true } } else { left(at) })
     }
 }

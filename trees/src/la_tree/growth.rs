@@ -19,16 +19,26 @@ use index::Result;
 /// That what separates a node from its neighbour is not between their other separators.
 pub(super) const MISPLACED: &str = "its keys lie outside of what its parent says";
 
+/// Where a node is split.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Halves {
+    /// The first entry of the right half.
+    pub(super) at: usize,
+    /// True if what goes down next comes between the halves, and belongs to the right one.
+    pub(super) next_is_right: bool,
+}
+
 impl LaTree<'_> {
-    /// Splits the node at `level` of the present way before its entry `at`, or, where its parent
-    /// has no room for one more child, a node above it. Then the way is to be walked again.
-    pub(super) fn split(&mut self, level: u8, at: usize, cause: Cause) -> Result<()> {
+    /// Splits the node at `level` of the present way, or, where its parent has no room for one more
+    /// child, a node above it. Then the way is to be walked again.
+    pub(super) fn split(&mut self, level: u8, halves: Halves, cause: Cause) -> Result<()> {
         if level + 1 == self.height {
             self.grow(cause)?;
         }
         let id = self.path.at(level).id;
         let parent = self.path.at(level + 1);
-        self.separate(level, id, at, cause)?;
+        self.separate(level, id, halves, cause)?;
+        let at = halves.at;
         let inner = self.nodes.codecs.inner;
         let above = self.nodes.node(&mut self.log, parent.id, level + 1, cause)?;
         // Keys of a damaged node may lie anywhere. Where separators are not in order, a walk from
@@ -40,8 +50,8 @@ impl LaTree<'_> {
             if node::count(above) < 2 {
                 return Err(damaged(self.nodes.page_of(parent.id), "it is full with one entry"));
             }
-            let middle = split_middle(&inner, above);
-            return self.split(level + 1, middle, cause);
+            let halves = Halves { at: split_middle(&inner, above), next_is_right: false };
+            return self.split(level + 1, halves, cause);
         }
         match id.buffer() {
             Some(number) if self.buffers.record(number).entries() > 0 => {
@@ -142,16 +152,16 @@ impl LaTree<'_> {
         key
     }
 
-    /// Puts into `self.separator` what separates the entries before `at` from the others; what
-    /// comes next stands for the others where there are none.
-    fn separate(&mut self, level: u8, id: NodeId, at: usize, cause: Cause) -> Result<()> {
+    /// Puts into `self.separator` what separates the halves.
+    fn separate(&mut self, level: u8, id: NodeId, halves: Halves, cause: Cause) -> Result<()> {
+        let Halves { at, next_is_right } = halves;
         let (codec, codecs) = (self.nodes.at(level), self.nodes.codecs);
         let node = self.nodes.node(&mut self.log, id, level, cause)?;
-        if at < node::count(node) {
-            codec.key(node, at).copy_to(&mut self.separator);
-        } else {
+        if next_is_right {
             self.separator.clear();
             self.separator.extend_from_slice(&self.in_flight.key);
+        } else {
+            codec.key(node, at).copy_to(&mut self.separator);
         }
         if level == 0 && at > 0 {
             codecs.shorten(&codec.key(node, at - 1), &mut self.separator);
