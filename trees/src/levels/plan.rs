@@ -236,22 +236,22 @@ impl Plan {
         u32::try_from(pages).unwrap_or(u32::MAX - 1).min(u32::MAX - 1)
     }
 
-    /// The sectors of the smallest disk like this one that has room for one entry.
+    /// The sectors of the smallest disk like this one that has room for one entry; of the next
+    /// larger one if this has none.
     fn sectors_least(&self) -> Result<u64> {
         let sectors_per_page = u64::from(self.sectors_per_page);
         let longest = (self.longest.0 as u64, self.longest.1 as u64);
         let units = self.units_most((1, longest.1), (0, false), longest);
         let one = self.pages_with_fences(units, longest);
-        let mut plan = self.with_pages(1)?;
-        loop {
-            let need = plan.copies() * one + plan.kept_pages();
-            let pages = u64::from(plan.choices.pages);
-            if need <= pages {
-                let base = self.front.next_multiple_of(sectors_per_page);
-                return Ok(base + pages * sectors_per_page);
-            }
-            plan = self.with_pages(u32::try_from(need).unwrap_or(u32::MAX))?;
+        let need = |plan: &Self| plan.copies() * one + plan.kept_pages();
+        // More pages may be more levels, which need more.
+        let is_enough = need(self) <= self.choices.pages.into();
+        let mut plan = if is_enough { self.with_pages(1)? } else { *self };
+        while need(&plan) > plan.choices.pages.into() {
+            plan = plan.with_pages(u32::try_from(need(&plan)).unwrap_or(u32::MAX))?;
         }
+        let base = self.front.next_multiple_of(sectors_per_page);
+        Ok(base + u64::from(plan.choices.pages) * sectors_per_page)
     }
 
     /// The plan with so many pages of runs.
