@@ -78,7 +78,7 @@ impl Store<'_> {
             }
             let sector = LogicalPage(self.collect_from);
             self.collect_from = if sector.0 + 1 < end { sector.0 + 1 } else { 0 };
-            if !self.table.is_listed(sector) {
+            if !self.table.is_listed(sector) || self.is_to_be_written(sector) {
                 continue;
             }
             read += 1;
@@ -93,11 +93,22 @@ impl Store<'_> {
         Ok(listed)
     }
 
+    /// True if the page of a sector stands in memory alone: what the sector has is not known to be
+    /// anything.
+    fn is_to_be_written(&self, sector: LogicalPage) -> bool {
+        let is_dirty = |frame: &u32| self.frames.state(*frame).is_dirty;
+        let mut dirty = (0..self.frames.len()).filter(is_dirty).take(self.dirty as usize);
+        dirty.any(|frame| {
+            let node = self.frames.key(frame).map(NodeId);
+            node.is_some_and(|node| self.table.list(node).next() == Some(sector))
+        })
+    }
+
     /// A node that a mostly stale sector is kept for, and that may get shorter.
     fn kept_by(&mut self, sector: LogicalPage) -> Result<Option<NodeId>> {
         let page = match self.file.page(sector, Cause::Update, &Sector) {
             Ok(page) => page,
-            // A page that was not written to it yet; what is damaged is told when it is needed.
+            // What is damaged is told when it is needed.
             Err(error) if error.is_damage() => return Ok(None),
             Err(error) => return Err(error.into()),
         };
