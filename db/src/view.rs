@@ -87,7 +87,7 @@ impl<'v, 'd> View<'v, 'd> {
         let found = self.together.get(self.core, key)?;
         // Of a keyspace that was dropped meanwhile a part may be left.
         self.check()?;
-        found.map_err(|error| self.scope.without(error))
+        found.map_err(|error| self.scope.without(error).into())
     }
 
     /// The whole values of `keys`.
@@ -116,7 +116,7 @@ impl<'v, 'd> View<'v, 'd> {
         if let Some(value) = self.over.overlay(&core.snapshots)?.and_then(|over| over.get(key)) {
             return Ok(value.as_ref().map(|value| value.to_vec()));
         }
-        whole_value(&mut &mut *core.index, key).map_err(|error| self.scope.without(error))
+        whole_value(&mut &mut *core.index, key).map_err(|error| self.scope.without(error).into())
     }
 
     fn read(
@@ -132,7 +132,7 @@ impl<'v, 'd> View<'v, 'd> {
         if let Some(value) = self.over.overlay(&core.snapshots)?.and_then(|over| over.get(key)) {
             return Ok(value.as_ref().map(|value| read_piece(value, offset, into)));
         }
-        core.index.get(key, offset, into).map_err(|error| self.scope.without(error))
+        core.index.get(key, offset, into).map_err(|error| self.scope.without(error).into())
     }
 
     /// The entries of `range`.

@@ -101,7 +101,15 @@ impl History {
     fn taken(&self, what: &str, outcome: flashtree::Result<()>) -> bool {
         match outcome {
             Ok(()) => true,
-            Err(Error::Full { .. } | Error::Kept { .. }) => false,
+            Err(Error::Kept { names, .. }) => {
+                assert!(names.iter().eq(self.kept.iter().map(|kept| kept.0)), "{}", self.when);
+                false
+            }
+            Err(Error::Full { .. }) => {
+                let kept = self.database.stats().unwrap().recovery.kept_bytes;
+                assert_eq!(kept, 0, "{}: {what}: it names no checkpoint", self.when);
+                false
+            }
             Err(error) => panic!("{}: {what}: {error}", self.when),
         }
     }

@@ -82,7 +82,7 @@ impl Database<'_> {
         };
         let _turn = self.turn()?;
         let mut core = self.core.lock()?;
-        let loaded = core.index.load(entries, fill)?;
+        let loaded = core.index.load(entries, fill).map_err(|error| self.refused(&core, error))?;
         // The copy of another database has the keyspaces of that; an empty one had none.
         core.forget_catalog();
         core.snapshots.end_all();

@@ -142,10 +142,7 @@ impl<'d> Database<'d> {
                 core.update(&updates.collect::<Result<Vec<_>>>()?)
             }
         };
-        updated.map_err(|error| match scope.without(error) {
-            Error::Index(error) => self.refused(core, error),
-            other => other,
-        })?;
+        updated.map_err(|error| self.refused(core, scope.without(error)))?;
         if self.about.label.keyspaces {
             // What is refused is done later; what fails is told by the next update.
             let _ = core.catalog().map(drop).and_then(|()| self.free_step(core));

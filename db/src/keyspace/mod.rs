@@ -216,7 +216,7 @@ impl<'d> Database<'d> {
     /// Deletes some entries of a dropped keyspace.
     pub(crate) fn free_step(&self, core: &mut Core<'_>) -> Result<()> {
         core.free_some().map_err(|error| match error {
-            Error::Index(error) => self.refused(core, error),
+            Error::Index(error) | Error::Full { source: error } => self.refused(core, error),
             other => other,
         })
     }

@@ -166,17 +166,15 @@ impl Scope {
     }
 
     /// An error about a key of the tree, as the user's key has it.
-    pub(crate) fn without(&self, error: index::Error) -> Error {
+    pub(crate) fn without(&self, error: index::Error) -> index::Error {
         use index::Error::{EntryTooLong, KeyTooLong};
         let less = |bytes: u64| bytes.saturating_sub(self.length.into());
         match error {
-            KeyTooLong { found, limit } => {
-                KeyTooLong { found: less(found), limit: less(limit) }.into()
-            }
+            KeyTooLong { found, limit } => KeyTooLong { found: less(found), limit: less(limit) },
             EntryTooLong { found, limit } => {
-                EntryTooLong { found: less(found), limit: less(limit) }.into()
+                EntryTooLong { found: less(found), limit: less(limit) }
             }
-            other => other.into(),
+            other => other,
         }
     }
 }
