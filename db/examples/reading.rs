@@ -6,7 +6,8 @@
 //! bytes and `memory` (16) MiB for caches and buffers, in at most `capacity` (1,024) MiB, and
 //! overwrites `updates` of them (an eighth) in batches of 1,000. It closes and opens it, and gets
 //! `first` (1,000) entries. Then it gets `gets` (20,000), as many 1000 at once, and reads 100
-//! entries from each of `scans` (5,000) on, chosen at random, and prints JSON.
+//! entries from each of `scans` (5,000) on, chosen at random, and prints JSON. Where the system
+//! counts what a process reads, it tells the pages of 4 KiB that a single get read.
 
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -57,8 +58,12 @@ fn main() -> Outcome<()> {
     database.close()?;
     let database = Database::open(&path, &OpenOptions::new().memory(memory << 20))?;
     let mut get = |_| get(&database, &mut random, entries);
+    let mut read = [pages_read(), 0, 0];
     let got_first = rate(first, &mut get)?;
+    read[1] = pages_read();
     let got = rate(gets, get)?;
+    read[2] = pages_read();
+    let pages_a_get = |from: usize, gets: u64| (read[from + 1] - read[from]) as f64 / gets as f64;
     let got_together = rate(gets, |_| {
         let keys: Vec<_> =
             (0..BATCH).map(|_| random.random_range(0..entries).to_be_bytes()).collect();
@@ -88,7 +93,9 @@ fn main() -> Outcome<()> {
             "memory_mib": memory,
             "updates_per_second": updated,
             "first_gets_per_second": got_first,
+            "first_pages_a_get": pages_a_get(0, first),
             "gets_per_second": got,
+            "pages_a_get": pages_a_get(1, gets),
             "gets_together_per_second": got_together,
             "scans_per_second": scanned,
         })
@@ -103,6 +110,13 @@ fn rate(count: u64, mut steps: impl FnMut(u64) -> Outcome<u64>) -> Outcome<f64> 
         done += steps(done)?;
     }
     Ok(done as f64 / start.elapsed().as_secs_f64())
+}
+
+/// Pages of 4 KiB that this process read so far.
+fn pages_read() -> u64 {
+    let counts = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let bytes = counts.lines().find_map(|line| line.strip_prefix("read_bytes: "));
+    bytes.and_then(|bytes| bytes.parse::<u64>().ok()).unwrap_or(0) / 4096
 }
 
 /// An entry chosen at random.

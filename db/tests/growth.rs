@@ -118,8 +118,10 @@ fn a_file_with_a_named_checkpoint_does_not_grow_with_each_opening() {
                 let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
                 put(&mut database, &mut model, round..round + 1);
                 database.close().unwrap();
+                if tree == "flat-tree" { println!("ROUND {round} {}", length(&path)); }
             }
             // Each session keeps what the pages held that it wrote.
+            println!("{tree}, {durability}: {before} bytes, then {}", length(&path));
             let each = (length(&path) - before) / 60;
             assert!(each < 256 << 10, "{tree}, {durability}: {each} bytes an opening");
             let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
@@ -169,6 +171,35 @@ fn a_file_whose_oldest_checkpoint_is_forgotten_again_and_again_stays_short() {
             let names = database.checkpoints().unwrap();
             assert_eq!(names.len(), 1, "{tree}: what was forgotten stays forgotten");
         }
+    }
+}
+
+/// What a name needs is kept once, however often the pages are written again.
+#[test]
+fn a_file_with_one_checkpoint_stays_short_while_all_is_overwritten_again_and_again() {
+    for tree in ["b-plus", "la-tree", "flat-tree", "fd-tree", "bftl", "flashdb", "lazy-update"] {
+        let (_folder, path) = place();
+        let options = Options::new().tree(tree).durability(Durability::Batch);
+        let mut database = Database::create(&path, &options).unwrap();
+        let mut model = Model::new();
+        put(&mut database, &mut model, 0..4_000);
+        database.checkpoint("kept").unwrap();
+        let kept = model.clone();
+        let (mut early, mut longest) = (0, 0);
+        for round in 0..300_u32 {
+            put(&mut database, &mut model, (0..4_000).filter(|number| number % 10 == round % 10));
+            if round % 50 == 49 {
+                database.close().unwrap();
+                database = Database::open(&path, &OpenOptions::new()).unwrap();
+            }
+            longest = longest.max(length(&path));
+            early = if round < 75 { longest } else { early };
+        }
+        println!("{tree}: {early} bytes in 75 rounds, {longest} in 300");
+        assert!(longest * 4 <= early * 5, "{tree}: {longest} for {early}");
+        compare(&mut database, &model, "the present");
+        database.rollback("kept").unwrap();
+        compare(&mut database, &kept, "gone back");
     }
 }
 

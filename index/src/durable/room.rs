@@ -17,10 +17,14 @@ impl<T: Tree> Durable<T> {
         }
     }
 
-    /// Admits `batch`, as long as more room is to be had; else tells why it is refused.
+    /// Admits `batch`, as long as more room is to be had and is what it takes; else tells why it is
+    /// refused.
     fn admit_growing(&mut self, batch: &[Update<'_>]) -> Result<Option<Error>> {
         loop {
             match self.tree.admit(batch) {
+                Err(full) if self.tree.drains_before(batch) && lacks_pages(&full) => {
+                    return Ok(Some(full));
+                }
                 Err(full) if lacks_pages(&full) => match self.extend(full) {
                     Ok(()) => {}
                     Err(refused) => return Ok(Some(refused)),

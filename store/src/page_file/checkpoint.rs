@@ -84,17 +84,17 @@ impl PageFile<'_> {
                 }
             }
         }
-        self.read_directory()?;
-        self.recall_images();
-        Ok(())
+        self.read_directory()
     }
 
     /// Finds out which images there are for the newest checkpoint that is kept.
-    fn recall_images(&mut self) {
+    pub(super) fn recall_images(&mut self) {
         let last = &self.superblock.checkpoint;
-        if let Some(newest) = self.checkpoints.kept.last().filter(|_| last.name.is_none())
-            && let Some(undo) = self.undo.as_mut().filter(|undo| undo.notes_repeats())
-        {
+        let Some(undo) = &mut self.undo else {
+            return;
+        };
+        undo.begin_name(self.checkpoints.pages_most(last));
+        if let Some(newest) = self.checkpoints.kept.last().filter(|_| last.name.is_none()) {
             undo.recall(&mut self.disk, newest.undo_start, last.undo_start);
         }
     }
@@ -157,7 +157,7 @@ impl PageFile<'_> {
         if let Some(undo) = &mut self.undo
             && (last.name.is_some() || self.checkpoints.kept.is_empty())
         {
-            undo.forget_repeats();
+            undo.begin_name(self.checkpoints.pages_most(last));
         }
         Ok(self.superblock.checkpoint.id)
     }

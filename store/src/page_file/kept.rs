@@ -85,6 +85,12 @@ impl Checkpoints {
         self.is_keeping
     }
 
+    /// The most pages that were in use at a checkpoint that is kept by name; `last` is the last.
+    pub(super) fn pages_most(&self, last: &CheckpointState) -> u32 {
+        let named = self.kept.iter().chain([last]).filter(|state| state.name.is_some());
+        named.map(|state| state.high_water).max().unwrap_or(0)
+    }
+
     /// How many checkpoints are kept by name.
     pub(super) fn count(&self) -> usize {
         self.names.len()
@@ -126,6 +132,7 @@ impl PageFile<'_> {
                 at += self.read_kept(directory, at)?;
             }
         }
+        self.recall_images();
         self.forget_again()?;
         self.checkpoints.stand_at(&self.superblock.checkpoint);
         Ok(())

@@ -40,10 +40,16 @@ impl PageFile<'_> {
         self.undo.is_some() && (self.layout.pages_per_sector > 1 || self.checkpoints.are_kept())
     }
 
-    /// Free pages that held something before.
+    /// Free pages that held something before, and whose images have to be kept when they are used
+    /// again.
     #[must_use]
-    pub fn pages_reused(&self) -> u32 {
-        self.free.pages.saturating_add(self.freed.pages)
+    pub fn pages_kept_free(&self) -> u32 {
+        let reused = self.free.pages.saturating_add(self.freed.pages);
+        match &self.undo {
+            Some(undo) if self.layout.pages_per_sector == 1 => undo.names_need_of(reused),
+            Some(_) => reused,
+            None => 0,
+        }
     }
 
     /// Pages that trees could allocate behind a checkpoint made now.
@@ -105,7 +111,7 @@ impl PageFile<'_> {
         let images = match &self.undo {
             Some(undo) if self.keeps_free_pages() => {
                 let pages = u32::try_from(pages).unwrap_or(u32::MAX);
-                undo.images().saturating_add(self.pages_reused().min(pages))
+                undo.images().saturating_add(self.pages_kept_free().min(pages))
             }
             _ => 0,
         };

@@ -11,11 +11,7 @@ impl PageFile<'_> {
     pub(super) fn finish_roll_back(&mut self, end: u32) -> Result<()> {
         self.begin_epoch();
         self.put_back(self.superblock.checkpoint.undo_start, End::At(end))?;
-        self.begin_next_epoch(false)?;
-        if let Some(undo) = &mut self.undo {
-            undo.forget_repeats();
-        }
-        Ok(())
+        self.begin_next_epoch(false)
     }
 
     /// Verifies every image that going back to `target` needs. Once the superblock says that pages

@@ -124,7 +124,6 @@ impl Undo {
             self.part = FRONT_PART;
             self.limit = Self::limit_for(self.layout.units_most(), self.part);
             self.kept = self.limit;
-            self.repeats = Repeats::new(Self::table_bytes_of(&self.layout) as usize);
         }
         self
     }
@@ -142,9 +141,14 @@ impl Undo {
         u64::from(sector_bytes)
     }
 
-    /// Bytes of memory that the table of units takes, a bit each.
+    /// Bytes of memory that the tables of units take, at most: there are two, if there are names.
     pub(super) fn table_bytes_of(layout: &Layout) -> u64 {
-        layout.units_most().div_ceil(8).into()
+        2 * Self::table_bytes_for(layout.units_most()) as u64
+    }
+
+    /// Bytes of a bit for each unit.
+    const fn table_bytes_for(units: u32) -> usize {
+        units.div_ceil(8) as usize
     }
 
     /// The undo log of the page file `identity`.
@@ -198,7 +202,7 @@ impl Undo {
     }
 
     fn clear_table(&mut self) {
-        let bytes = self.units_at_checkpoint.div_ceil(8) as usize;
+        let bytes = Self::table_bytes_for(self.units_at_checkpoint);
         if self.free_to_change.len() == bytes {
             return self.free_to_change.fill(0);
         }
@@ -501,15 +505,20 @@ impl Undo {
         if self.repeats.are_all() { self.start } else { self.next }
     }
 
-    /// True if it is noted which images names need.
-    pub(super) fn notes_repeats(&self) -> bool {
-        self.repeats.are_noted()
+    /// True if a named checkpoint may need what `unit` holds, which was free at the last.
+    pub(super) fn names_may_need(&self, unit: u32) -> bool {
+        self.repeats.may_need(unit)
     }
 
-    /// The images that there are say nothing of those that named checkpoints need: there is one
-    /// more, or none, or it is not known which images there are.
-    pub(super) fn forget_repeats(&mut self) {
-        self.repeats.forget();
+    /// Of so many units that were free at the last checkpoint, those that a named one may need.
+    pub(super) fn names_need_of(&self, units: u32) -> u32 {
+        units.min(self.repeats.left())
+    }
+
+    /// No image that there is serves the newest name; at most `pages` pages were in use at a named
+    /// checkpoint.
+    pub(super) fn begin_name(&mut self, pages: u32) {
+        self.repeats.reset(self.layout.units_of(pages));
     }
 
     /// Bytes of the images since the checkpoint, at which a checkpoint is due, and of the run.
@@ -520,8 +529,8 @@ impl Undo {
         (images * unit, limit * unit, all * unit)
     }
 
-    /// Bytes that the table of units takes, at most.
+    /// Bytes that the tables of units take, at most.
     pub(super) fn table_bytes(&self) -> u64 {
-        Self::table_bytes_of(&self.layout) + self.repeats.memory()
+        Self::table_bytes_of(&self.layout)
     }
 }

@@ -58,13 +58,13 @@ impl PageFile<'_> {
         }
     }
 
-    /// Says that nobody needs what `page`, which was free, holds: no checkpoint but the last can.
+    /// Says that the last checkpoint does not need what `page`, which was free, holds.
     pub(super) fn let_change(&mut self, page: LogicalPage) {
         let unit = self.layout.unit_of(page);
-        let is_pinned = self.checkpoints.are_kept() && !self.mistake.is(Canary::PinnedPageReused);
+        let are_kept = self.checkpoints.are_kept() && !self.mistake.is(Canary::PinnedPageReused);
         if let Some(undo) = &mut self.undo
             && self.layout.pages_per_sector == 1
-            && !is_pinned
+            && !(are_kept && undo.names_may_need(unit))
         {
             undo.let_change(unit);
         }

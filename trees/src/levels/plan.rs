@@ -440,8 +440,7 @@ impl Plan {
         let (_, tables) = PageFile::pages_and_tables(front, self.page_bytes, durability)?;
         Ok(Footprint {
             memory_least: least.file + self.unit_memory(1) + least.work + least.fixed,
-            // In front of something a page file also notes which pages have images for names.
-            tables: 2 * tables,
+            tables,
             units_least: self.sectors_least()?,
         })
     }

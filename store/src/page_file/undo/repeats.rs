@@ -1,10 +1,11 @@
-//! Epochs whose images no named checkpoint needs.
+//! Images that no named checkpoint needs.
 //!
 //! Of several images of a unit, in the epochs after a named checkpoint, the first is the one that
-//! going back to it needs; an older name needs none that comes later. So once a checkpoint is made,
+//! going back to it needs; an older name needs none that comes later. So a unit with an image since
+//! the newest name that was free at the last checkpoint needs none. And once a checkpoint is made,
 //! an epoch that has only images of units with an earlier one since the newest name is of no use,
-//! and the next epoch begins where it began. Without that each checkpoint that is made while one
-//! has a name would take more of the run, for the same few pages.
+//! and the next epoch begins where it began. Without that the run would get longer with all that is
+//! written while a checkpoint has a name.
 //!
 //! What is not noted is kept. For a new name it begins with nothing, and an opening reads which
 //! images there are.
@@ -12,19 +13,36 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
+use super::Undo;
+
 /// Which units have an image since the newest name, if anything is noted at all.
 #[derive(Default)]
 pub(super) struct Repeats {
-    /// A bit a unit.
+    /// A bit a unit, of those that were in use at a named checkpoint.
     saved: Box<[u8]>,
+    /// Units without one, at most.
+    left: u32,
     /// True if the open epoch has the first image of some unit.
     has_first: bool,
 }
 
 impl Repeats {
-    /// With a table of so many bytes.
-    pub(super) fn new(bytes: usize) -> Self {
-        Repeats { saved: vec![0; bytes].into_boxed_slice(), has_first: false }
+    /// Nothing is known of any of the `units` units that were in use at a named checkpoint.
+    pub(super) fn reset(&mut self, units: u32) {
+        // Before the new one is made, for there is no memory for both.
+        self.saved = Box::default();
+        self.saved = vec![0; Undo::table_bytes_for(units)].into_boxed_slice();
+        self.left = 8 * self.saved.len() as u32;
+    }
+
+    /// Units that a named checkpoint may need, of those that were free at the last.
+    pub(super) const fn left(&self) -> u32 {
+        self.left
+    }
+
+    /// True if a named checkpoint may need what `unit` holds, which was free at the last.
+    pub(super) fn may_need(&self, unit: u32) -> bool {
+        self.saved.get(unit as usize / 8).is_some_and(|byte| byte >> (unit % 8) & 1 == 0)
     }
 
     /// An epoch begins.
@@ -34,13 +52,14 @@ impl Repeats {
 
     /// An image of `unit` was saved.
     pub(super) fn saved(&mut self, unit: u32) {
-        match self.saved.get_mut(unit as usize / 8) {
-            Some(byte) => {
-                let bit = 1 << (unit % 8);
-                self.has_first |= *byte & bit == 0;
+        // No name needs those beyond.
+        if let Some(byte) = self.saved.get_mut(unit as usize / 8) {
+            let bit = 1 << (unit % 8);
+            if *byte & bit == 0 {
                 *byte |= bit;
+                self.left -= 1;
+                self.has_first = true;
             }
-            None => self.has_first = true,
         }
     }
 
@@ -52,14 +71,6 @@ impl Repeats {
     /// Nothing is known of any unit.
     pub(super) fn forget(&mut self) {
         self.saved.fill(0);
-    }
-
-    /// True if anything is noted.
-    pub(super) fn are_noted(&self) -> bool {
-        !self.saved.is_empty()
-    }
-
-    pub(super) fn memory(&self) -> u64 {
-        self.saved.len() as u64
+        self.left = 8 * self.saved.len() as u32;
     }
 }

@@ -256,7 +256,7 @@ impl LaTree<'_> {
             fragments: disk.pages_of_fragments() > 0,
             live: disk.pages_live.into(),
             state: disk.state.len() as u64,
-            reused: disk.file.keeps_free_pages().then(|| disk.file.pages_reused().into()),
+            reused: disk.file.keeps_free_pages().then(|| disk.file.pages_kept_free().into()),
         };
         self.plan.needs_on_disk(&now, more)
     }
