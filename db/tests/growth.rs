@@ -118,7 +118,9 @@ fn a_file_with_a_named_checkpoint_does_not_grow_with_each_opening() {
                 let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
                 put(&mut database, &mut model, round..round + 1);
                 database.close().unwrap();
-                if tree == "flat-tree" { println!("ROUND {round} {}", length(&path)); }
+                if tree == "flat-tree" {
+                    println!("ROUND {round} {}", length(&path));
+                }
             }
             // Each session keeps what the pages held that it wrote.
             println!("{tree}, {durability}: {before} bytes, then {}", length(&path));

@@ -561,15 +561,16 @@ fn nodes_changed(index: &dyn Index) -> Changed {
     changed
 }
 
-/// True if an update was refused since an earlier one was broken off.
+/// True if an update was refused since an earlier one was broken off, by a failed request or by one
+/// that failed as the power was cut.
 fn is_read_only(updated: &index::Result<()>) -> bool {
-    use device::Error::{AfterFailedFlush, AfterFailedWrite};
+    use device::Error::{AfterFailedFlush, AfterFailedWrite, PowerCut};
     use index::Error::{Store, Unsupported};
     let Err(error) = updated else { return false };
     match error {
         Unsupported { .. } => true,
         Store(store::Error::Device(error)) => {
-            matches!(error, AfterFailedWrite | AfterFailedFlush)
+            matches!(error, AfterFailedWrite | AfterFailedFlush | PowerCut)
         }
         _ => false,
     }
