@@ -123,7 +123,6 @@ fn a_file_with_a_named_checkpoint_does_not_grow_with_each_opening() {
                 }
             }
             // Each session keeps what the pages held that it wrote.
-            println!("{tree}, {durability}: {before} bytes, then {}", length(&path));
             let each = (length(&path) - before) / 60;
             assert!(each < 256 << 10, "{tree}, {durability}: {each} bytes an opening");
             let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
