@@ -33,6 +33,7 @@ pub(crate) use check::{Inspector, KeyBounds, Rules, check};
 pub(crate) use codecs::{CHILD_BYTES, Codecs};
 pub(crate) use descend::{HEIGHT_MOST, Path, Toward, descend, read, read_stored};
 pub(crate) use group::Reshaped;
+pub(crate) use load::copy_long;
 pub(crate) use nodes::{At, Edit, Node, NodeId, NodeSource, NodeStore};
 pub(crate) use page_store::PageStore;
 pub(crate) use position::Position;

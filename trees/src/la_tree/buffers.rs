@@ -27,6 +27,7 @@ use index::Result;
 mod fences;
 mod packing;
 mod reading;
+mod spilling;
 
 pub(super) use fences::{Fences, Wanted};
 use packing::Made;
@@ -206,11 +207,24 @@ impl Buffers {
     }
 
     /// A number for the owner of a chain, which none had before.
-    pub(super) fn owner(&mut self, log: &Ground<'_>) -> Result<Owner> {
+    fn owner(&mut self, log: &Ground<'_>) -> Result<Owner> {
         let full = store::Error::Full { pages: u64::from(log.usable_pages()) };
         let owner = Owner(self.next_owner);
         self.next_owner = self.next_owner.checked_add(1).ok_or(full)?;
         Ok(owner)
+    }
+
+    /// Buffer `number` is one of a new node from now on.
+    pub(super) fn begin(&mut self, log: &Ground<'_>, number: u32, is_leaf: bool) -> Result<()> {
+        let owner = self.owner(log)?;
+        self.set_record(number, BufferRecord::new(owner, 1, is_leaf));
+        Ok(())
+    }
+
+    /// Buffer `number` is no node's from now on.
+    pub(super) fn end(&mut self, number: u32) {
+        self.set_record(number, BufferRecord::new(Owner(0), 1, false));
+        self.forget_registers(number);
     }
 
     /// The statistics of buffer `number`, for its costs.

@@ -1,68 +1,25 @@
 //! Lazy insert and delete (figures 2(a) and 2(b)): an update goes to the root's buffer and no
-//! further. What an update may be is checked here as well.
+//! further.
+//!
+//! On a disk an entry with a value too long for a leaf does not wait in buffers: writing the value
+//! takes pages anyway, and so every long value is named by exactly one leaf. An older entry for the
+//! key may still wait in a buffer above the leaf: it is taken out first.
 
 use device::{Cause, Page};
-use store::{Update, Width};
+use store::OverflowValue;
 
 use super::LaTree;
-use super::nodes::{CHILD_BYTES, damaged};
+use super::nodes::damaged;
 use super::policy::{Buffering, Decision};
 use super::stream::Pending;
-use index::{Error, Result, bounds::entry_size};
+use index::Result;
 
 impl LaTree<'_> {
-    /// Refuses an update that no tree of this shape can have.
-    pub(super) fn check_update(&self, update: &Update<'_>) -> Result<()> {
-        match update {
-            Update::Put { key, value } => self.check_entry(key, value.len()),
-            Update::Delete { key } => self.check_stored_key(key),
-            Update::PutStored { key, .. } if self.has_long_values() => self.check_stored_key(key),
-            // In a replay a journal says so: nothing that was written here does.
-            Update::PutStored { .. } => Err(store::Error::AdoptedTwice.into()),
-        }
-    }
-
-    pub(super) fn check_key(&self, key: &[u8]) -> Result<()> {
-        match self.plan.shape.key {
-            // On a disk a key that no entry can have is just absent, as in all trees there.
-            Width::Variable if self.log.is_disk() => Ok(()),
-            Width::Fixed(bytes) if key.len() != usize::from(bytes) => {
-                Err(Error::KeyLength { expected: u64::from(bytes), found: key.len() as u64 })
-            }
-            Width::Variable => {
-                let limit = self.nodes.codecs.inner.entry_bytes_most().min(self.plan.entry_most);
-                let limit = limit.saturating_sub(usize::from(CHILD_BYTES));
-                if key.len() > limit {
-                    let (found, limit) = (key.len() as u64, limit as u64);
-                    return Err(Error::KeyTooLong { found, limit });
-                }
-                Ok(())
-            }
-            Width::Fixed(_) => Ok(()),
-        }
-    }
-
-    pub(super) fn check_entry(&self, key: &[u8], value_bytes: usize) -> Result<()> {
-        self.check_stored_key(key)?;
-        match self.plan.shape.value {
-            Width::Variable if self.log.is_disk() => {
-                let (found, limit) = (value_bytes as u64, u64::from(u32::MAX));
-                if found > limit {
-                    return Err(Error::ValueTooLong { found, limit });
-                }
-                Ok(())
-            }
-            Width::Fixed(bytes) if value_bytes != usize::from(bytes) => {
-                Err(Error::ValueLength { expected: u64::from(bytes), found: value_bytes as u64 })
-            }
-            _ => entry_size(key.len() + value_bytes, self.plan.entry_most),
-        }
-    }
-
     /// Puts `value`, or the delete of `key`, into the root's buffer; without buffers into its leaf,
     /// if nothing stands against that.
     pub(super) fn change(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         let entry = Pending { key, value };
+        let bytes = self.buffers.form.bytes(&entry) as u32 + 1;
         if self.plan.buffering == Buffering::None {
             if self.buffers.pending != [0; 2] {
                 // The tree had buffers when it was used before, or updates had to wait.
@@ -70,16 +27,16 @@ impl LaTree<'_> {
             }
             // A leaf must not be newer than a buffer above it, and takes a step of the way back.
             if self.buffers.pending == [0; 2] && self.may_step() && self.has_room_for_one() {
-                self.note_gone_down(self.buffers.form.bytes(&entry) as u32 + 1);
-                return self.put_down(key, value, false);
+                self.note_gone_down(bytes);
+                return self.put_down(&entry, false);
             }
         }
         if core::mem::take(&mut self.room.is_direct) {
-            return self.put_down(key, value, false);
+            return self.put_down(&entry, false);
         }
-        let number = self.root.buffer().ok_or(damaged(Page(0), "the root has no buffer"))?;
-        self.buffers.append(&mut self.log, number, &entry, Cause::Flush)?;
-        let bytes = self.buffers.form.bytes(&entry) as u32 + 1;
+        let number = self.bare.root.buffer();
+        let number = number.ok_or(damaged(Page(0), "the root has no buffer"))?;
+        self.buffers.append(&mut self.bare.log, number, &entry, Cause::Flush)?;
         self.counters.put_estimated += self.estimator.entries(bytes);
         // In a replay, no checkpoint makes room for emptying again once a half was reclaimed.
         let is_full = self.buffers.at_update(&self.policy, number) == Decision::Empty;
@@ -88,5 +45,56 @@ impl LaTree<'_> {
             self.empty_listed(Cause::Flush)?;
         }
         Ok(())
+    }
+
+    /// Puts `value`, if it is long, at its place; false if it is not.
+    pub(super) fn put_long(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
+        if !self.limits.is_long(key.len(), value.len() as u64) {
+            return Ok(false);
+        }
+        let Some(disk) = self.bare.log.disk_mut() else {
+            return Ok(false);
+        };
+        let written = disk.file.write_long(value, Cause::Update);
+        // What was written of it was given back.
+        self.is_poisoned = !matches!(written, Err(store::Error::Full { .. }));
+        let long = written?;
+        self.adopt_value(key, long)?;
+        Ok(true)
+    }
+
+    /// Lets `key` have a value whose pages are written already.
+    pub(super) fn adopt_value(&mut self, key: &[u8], value: OverflowValue) -> Result<()> {
+        let Some(disk) = self.bare.log.disk_mut() else {
+            return Err(store::Error::AdoptedTwice.into());
+        };
+        disk.longest_value = disk.longest_value.max(value.bytes());
+        self.take_out(key)?;
+        self.put_down(&Pending { key, value: Some(&value.to_bytes()) }, true)
+    }
+
+    /// Takes every entry for `key` out of the buffers on its way.
+    fn take_out(&mut self, key: &[u8]) -> Result<()> {
+        for level in (0..self.bare.height).rev() {
+            let Some(number) = self.bare.descend(level, key, Cause::Update)?.buffer() else {
+                continue;
+            };
+            let found = self.buffers.find(&mut self.bare.log, number, key, &mut |_| ())?;
+            if found.is_none() {
+                continue;
+            }
+            self.take_off(number, Cause::Update)?;
+            self.hand_back(level, Some(key), Cause::Update)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the change of `entry` in its leaf, with nothing else that goes down.
+    fn put_down(&mut self, entry: &Pending<'_>, is_long: bool) -> Result<()> {
+        self.flight.take_single(entry, is_long);
+        self.top.begin(self.bare.leaf_subtree_level());
+        self.distribute_to_leaves(Cause::Update)?;
+        self.rebalance_lean(Cause::Update)?;
+        self.lower_root(Cause::Update)
     }
 }

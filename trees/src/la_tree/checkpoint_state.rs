@@ -39,7 +39,7 @@ use super::plan::{CHUNK_HEADER, Choices};
 use super::reclaim::Stage;
 use super::table::{BufferRecord, NodeTable};
 use super::{LaTree, NAME};
-use index::{Result, root_record};
+use index::{Error, Result, root_record};
 
 mod pool;
 mod root;
@@ -58,22 +58,28 @@ const POOL: u8 = 4;
 impl LaTree<'_> {
     /// The choices that are stored with the tree.
     const fn choices(&self) -> Choices {
-        Choices { node_bytes: self.plan.pages.node_bytes(), levels_a_buffer: self.levels_a_buffer }
+        Choices {
+            node_bytes: self.plan.pages.node_bytes(),
+            levels_a_buffer: self.bare.levels_a_buffer,
+        }
     }
 
     /// Pages of the chunks of both tables.
     pub(super) fn chunk_pages(&self) -> u64 {
-        (self.nodes.plain.chunks.len() + self.nodes.buffered.chunks.len()) as u64
+        (self.bare.nodes.plain.chunks.len() + self.bare.nodes.buffered.chunks.len()) as u64
     }
 
     /// Writes all that is only in memory; returns the root record.
     pub(super) fn write_state(&mut self) -> Result<Vec<u8>> {
         self.is_poisoned = true;
-        let stands = self.log.is_disk() && !self.is_open;
+        let stands = self.bare.log.is_disk() && !self.is_open;
         if !stands {
             self.reclaim_if_it_fits()?;
-            self.nodes.write_all(&mut self.log, Cause::Checkpoint)?;
-            self.begin_state()?;
+            self.bare.nodes.write_all(&mut self.bare.log, Cause::Checkpoint)?;
+            if let Some(disk) = self.bare.log.disk_mut() {
+                disk.begin_state()?;
+                self.bare.nodes.buffered.chunks.fill(None);
+            }
             self.forget_old_chunks();
             self.write_chunks(PLAIN)?;
             self.write_chunks(BUFFERED)?;
@@ -81,9 +87,9 @@ impl LaTree<'_> {
         let mut record = root_record::encode(NAME, self.plan.shape);
         // Growing, it would be in memory twice.
         let lists = 4 * (self.chunk_pages() + self.pool_pages() + 4);
-        record.reserve_exact((ROOT_BYTES + 4 * u64::from(self.height) + lists) as usize);
+        record.reserve_exact((ROOT_BYTES + 4 * u64::from(self.bare.height) + lists) as usize);
         self.encode_head(&mut record);
-        for table in [&self.nodes.plain, &self.nodes.buffered] {
+        for table in [&self.bare.nodes.plain, &self.bare.nodes.buffered] {
             let numbers = table.numbers.high_water();
             record.extend_from_slice(&numbers.to_le_bytes());
             for chunk in 0..numbers.div_ceil(table.chunk_numbers.max(1)) as usize {
@@ -92,10 +98,18 @@ impl LaTree<'_> {
             }
         }
         match stands {
-            true => self.list_pool(&mut record),
+            true => {
+                // They stand behind those of the chunks.
+                let state = self.bare.log.disk().map_or(&[][..], |disk| disk.state.as_slice());
+                let pool = state.get(self.chunk_pages() as usize..).unwrap_or_default();
+                record.extend_from_slice(&(pool.len() as u32).to_le_bytes());
+                pool.iter().for_each(|page| record.extend_from_slice(&page.0.to_le_bytes()));
+            }
             false => self.write_pool(&mut record)?,
         }
-        self.encode_tail(&mut record);
+        if let Some(disk) = self.bare.log.disk() {
+            disk.encode_tail(&mut record);
+        }
         self.generation.is_waiting = false;
         self.is_open = false;
         self.begin_room();
@@ -107,10 +121,10 @@ impl LaTree<'_> {
         let choices = self.choices();
         record.extend_from_slice(&choices.node_bytes.to_le_bytes());
         record.push(choices.levels_a_buffer | FORMAT << 4);
-        record.extend_from_slice(&self.root.0.to_le_bytes());
-        record.push(self.height);
-        record.extend_from_slice(&self.entries.to_le_bytes());
-        for nodes in self.room.levels.iter().take(self.height.into()) {
+        record.extend_from_slice(&self.bare.root.0.to_le_bytes());
+        record.push(self.bare.height);
+        record.extend_from_slice(&self.bare.entries.to_le_bytes());
+        for nodes in self.bare.levels.iter().take(self.bare.height.into()) {
             record.extend_from_slice(&nodes.to_le_bytes());
         }
         record.extend_from_slice(&self.buffers.next_owner.to_le_bytes());
@@ -129,10 +143,11 @@ impl LaTree<'_> {
 
     /// Writes the chunks of a table that changed.
     fn write_chunks(&mut self, kind: u8) -> Result<()> {
-        let table = if kind == PLAIN { &self.nodes.plain } else { &self.nodes.buffered };
+        let table = if kind == PLAIN { &self.bare.nodes.plain } else { &self.bare.nodes.buffered };
         let (numbers, each) = (table.numbers.high_water(), table.chunk_numbers.max(1));
         for chunk in 0..numbers.div_ceil(each) {
-            let table = if kind == PLAIN { &self.nodes.plain } else { &self.nodes.buffered };
+            let table =
+                if kind == PLAIN { &self.bare.nodes.plain } else { &self.bare.nodes.buffered };
             let range = chunk * each..numbers.min((chunk + 1) * each);
             let is_dirty = |number: u32| kind == BUFFERED && self.buffers.record(number).is_dirty();
             let known = table.chunks.get(chunk as usize).copied().flatten();
@@ -143,8 +158,11 @@ impl LaTree<'_> {
             let page = self.write_chunk((kind, chunk), range.clone(), &mut bytes);
             self.buffers.page = bytes;
             let page = page?;
-            let table =
-                if kind == PLAIN { &mut self.nodes.plain } else { &mut self.nodes.buffered };
+            let table = if kind == PLAIN {
+                &mut self.bare.nodes.plain
+            } else {
+                &mut self.bare.nodes.buffered
+            };
             // It may never have been marked, if all of it was there before an opening.
             table.changed(range.start);
             if let Some(place) = table.chunks.get_mut(chunk as usize) {
@@ -166,11 +184,12 @@ impl LaTree<'_> {
         bytes: &mut [u8],
     ) -> Result<Page> {
         bytes.fill(0xFF);
-        let mut at = self.log.content_start() + CHUNK_HEADER as usize;
+        let mut at = self.bare.log.content_start() + CHUNK_HEADER as usize;
         let mut encoded = Vec::with_capacity(BufferRecord::BYTES);
         for number in range {
             encoded.clear();
-            let table = if chunk.0 == PLAIN { &self.nodes.plain } else { &self.nodes.buffered };
+            let table =
+                if chunk.0 == PLAIN { &self.bare.nodes.plain } else { &self.bare.nodes.buffered };
             encoded.extend_from_slice(&table.numbers.stored(number).to_le_bytes());
             if chunk.0 == BUFFERED {
                 self.buffers.record(number).encode(&mut encoded);
@@ -178,7 +197,7 @@ impl LaTree<'_> {
             bytes[at..at + encoded.len()].copy_from_slice(&encoded);
             at += encoded.len();
         }
-        append(&mut self.log, chunk, bytes, &mut |_, _| {})
+        append(&mut self.bare.log, chunk, bytes, &mut |_, _| {})
     }
 
     /// Becomes the tree that `record` describes.
@@ -189,36 +208,45 @@ impl LaTree<'_> {
         }
         self.is_poisoned = true;
         self.lean.forget();
-        self.nodes.forget();
+        self.bare.nodes.forget();
         self.buffers.forget();
         self.lend_for_numbers(root.plain.0, root.buffered.0)?;
         let numbers = |count| NodeTable::with_numbers(count).map_err(|_| damaged_root());
-        self.nodes.plain.numbers = numbers(root.plain.0)?;
-        self.nodes.buffered.numbers = numbers(root.buffered.0)?;
+        self.bare.nodes.plain.numbers = numbers(root.plain.0)?;
+        self.bare.nodes.buffered.numbers = numbers(root.buffered.0)?;
         for (kind, list) in [(PLAIN, root.plain.1), (BUFFERED, root.buffered.1)] {
             for (chunk, page) in pages_in(list).enumerate() {
                 self.read_chunk((kind, chunk as u32), page)?;
             }
         }
-        self.nodes.plain.numbers.release_unwritten();
-        self.nodes.buffered.numbers.release_unwritten();
+        self.bare.nodes.plain.numbers.release_unwritten();
+        self.bare.nodes.buffered.numbers.release_unwritten();
         self.read_pool(root.pool)?;
-        self.entries = root.entries;
-        self.room.levels = root.levels;
+        self.bare.entries = root.entries;
+        self.bare.levels = root.levels;
         self.forget_room();
         self.room.compaction = Compaction::default();
         let lists = [root.plain.1, root.buffered.1, root.pool];
-        self.take_state(root.tail, &mut lists.into_iter().flat_map(pages_in))?;
-        if self.nodes.place(root.root).is_none() {
+        let (known, pages) =
+            ((root.entries, self.bare.leaves()), lists.into_iter().flat_map(pages_in));
+        let is_possible = match self.bare.log.disk_mut() {
+            Some(disk) => disk.take_state(root.tail, known, pages),
+            None => root.tail.is_empty(),
+        };
+        if !is_possible {
             return Err(damaged_root());
         }
-        (self.root, self.height) = (root.root, root.height);
+        self.hold_chains()?;
+        if self.bare.nodes.place(root.root).is_none() {
+            return Err(damaged_root());
+        }
+        (self.bare.root, self.bare.height) = (root.root, root.height);
         self.buffers.next_owner = root.next_owner;
         self.generation.first = root.first;
         self.generation.first_owner = root.first_owner;
         self.generation.stage = root.stage;
         self.generation.is_waiting = false;
-        if let Some(log) = self.log.chip_mut() {
+        if let Some(log) = self.bare.log.chip_mut() {
             log.mark_old(root.first)?;
             if root.stage.is_none() {
                 log.release_old();
@@ -230,18 +258,35 @@ impl LaTree<'_> {
         Ok(())
     }
 
+    /// On a disk, counts the fragments of each page.
+    fn hold_chains(&mut self) -> Result<()> {
+        for number in 0..self.buffers.records.len() as u32 {
+            if !self.bare.log.is_disk() {
+                break;
+            }
+            let record = self.buffers.record(number);
+            match self.buffers.hold_chain(&mut self.bare.log, &record, Cause::Recovery) {
+                // What is behind damage can't be reached. Whoever reads the buffer is told.
+                Err(Error::Store(damage)) if damage.is_damage() => {}
+                held => held?,
+            }
+        }
+        Ok(())
+    }
+
     fn read_chunk(&mut self, chunk: (u8, u32), page: Page) -> Result<()> {
         let mut bytes = core::mem::take(&mut self.buffers.page);
-        let taken = read(&mut self.log, chunk, page, &mut bytes)
+        let taken = read(&mut self.bare.log, chunk, page, &mut bytes)
             .and_then(|at| self.take_chunk(chunk, page, &bytes[at..]));
         self.buffers.page = bytes;
         taken
     }
 
     fn take_chunk(&mut self, chunk: (u8, u32), page: Page, mut bytes: &[u8]) -> Result<()> {
-        let (shape, pages) = (self.plan.pages, self.log.pages());
+        let (shape, pages) = (self.plan.pages, self.bare.log.pages());
         let is_plain = chunk.0 == PLAIN;
-        let table = if is_plain { &mut self.nodes.plain } else { &mut self.nodes.buffered };
+        let table =
+            if is_plain { &mut self.bare.nodes.plain } else { &mut self.bare.nodes.buffered };
         let each = table.chunk_numbers;
         let last = table.numbers.high_water().min((chunk.1 + 1) * each);
         table.changed(chunk.1 * each);
@@ -251,7 +296,8 @@ impl LaTree<'_> {
         for number in chunk.1 * each..last {
             let (stored, rest) =
                 bytes.split_first_chunk().ok_or(damaged(page, "the node table is cut off"))?;
-            let table = if is_plain { &mut self.nodes.plain } else { &mut self.nodes.buffered };
+            let table =
+                if is_plain { &mut self.bare.nodes.plain } else { &mut self.bare.nodes.buffered };
             let is_place = |place| shape.is_place(place, pages);
             let filled = table.numbers.fill(number, u32::from_le_bytes(*stored), is_place);
             filled.map_err(|what| damaged(page, what))?;
@@ -259,7 +305,8 @@ impl LaTree<'_> {
             if !is_plain {
                 let (record, rest) =
                     BufferRecord::decode(bytes).map_err(|what| damaged(page, what))?;
-                if u64::from(record.fragments()) > self.plan.pages.fragments(self.log.pages()) {
+                if u64::from(record.fragments()) > self.plan.pages.fragments(self.bare.log.pages())
+                {
                     return Err(damaged(page, "a buffer has more fragments than find room"));
                 }
                 self.buffers.set_record(number, record);
@@ -275,17 +322,17 @@ impl LaTree<'_> {
     /// Pins every page that the root record `record` reaches.
     pub(super) fn pin_state(&mut self, record: &[u8]) -> Result<()> {
         let root = decode(record, self.plan.chunks)?;
-        pages_in(root.pool).for_each(|page| self.log.pin(page));
+        pages_in(root.pool).for_each(|page| self.bare.log.pin(page));
         let mut bytes = core::mem::take(&mut self.buffers.page);
         let mut pinned = Ok(());
         for (kind, list, numbers) in
             [(PLAIN, root.plain.1, root.plain.0), (BUFFERED, root.buffered.1, root.buffered.0)]
         {
             for (chunk, page) in pages_in(list).enumerate() {
-                self.log.pin(page);
+                self.bare.log.pin(page);
                 if pinned.is_ok() {
                     let chunk = (kind, chunk as u32);
-                    pinned = read(&mut self.log, chunk, page, &mut bytes)
+                    pinned = read(&mut self.bare.log, chunk, page, &mut bytes)
                         .and_then(|at| self.pin_chunk(chunk, numbers, &bytes[at..]));
                 }
             }
@@ -297,14 +344,14 @@ impl LaTree<'_> {
     fn pin_chunk(&mut self, chunk: (u8, u32), numbers: u32, mut bytes: &[u8]) -> Result<()> {
         let chunks = self.plan.chunks;
         let each = if chunk.0 == PLAIN { chunks.0 } else { chunks.1 };
-        let (shape, pages) = (self.plan.pages, self.log.pages());
+        let (shape, pages) = (self.plan.pages, self.bare.log.pages());
         for _ in chunk.1 * each..numbers.min((chunk.1 + 1) * each) {
             let Some((stored, rest)) = bytes.split_first_chunk() else {
                 break;
             };
             let place = Place(u32::from_le_bytes(*stored));
             if place < Place(Place::MOST) && shape.is_place(place, pages) {
-                self.log.pin(shape.locate(place).0);
+                self.bare.log.pin(shape.locate(place).0);
             }
             bytes = rest;
             if chunk.0 == BUFFERED {
@@ -312,8 +359,8 @@ impl LaTree<'_> {
                     BufferRecord::decode(bytes).map_err(|what| damaged(Page(0), what))?;
                 let (mut chain, cause) = (Chain::of(&record), Cause::Checkpoint);
                 while let Some(link) = chain.newest() {
-                    self.log.pin(link.page);
-                    self.buffers.next_fragment(&mut self.log, &mut chain, cause)?;
+                    self.bare.log.pin(link.page);
+                    self.buffers.next_fragment(&mut self.bare.log, &mut chain, cause)?;
                 }
                 bytes = rest;
             }

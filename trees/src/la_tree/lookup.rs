@@ -8,6 +8,7 @@ use super::buffer_pool::BufferId;
 use super::cost;
 use super::policy::{Decision, Estimate};
 use super::stream::Pending;
+use crate::btree::read_stored;
 use index::{Result, read_piece};
 
 impl LaTree<'_> {
@@ -50,9 +51,9 @@ impl LaTree<'_> {
     /// Figure 2(c): through all buffers of the way, from the root down.
     pub(super) fn find(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
         // Buffers at this level and above were searched.
-        let mut searched = self.height;
+        let mut searched = self.bare.height;
         'again: loop {
-            let (mut level, mut id) = (self.height - 1, self.root);
+            let (mut level, mut id) = (self.bare.height - 1, self.bare.root);
             loop {
                 if let Some(number) = id.buffer().filter(|_| level < searched) {
                     if self.is_to_be_emptied(number, false) {
@@ -64,22 +65,20 @@ impl LaTree<'_> {
                         entry.value.map(|value| read_piece(value, offset, into))
                     };
                     let before = self.time_ns();
-                    if let Some(found) = self.buffers.find(&mut self.log, number, key, read)? {
+                    if let Some(found) = self.buffers.find(&mut self.bare.log, number, key, read)? {
                         return Ok(found);
                     }
                     self.note_scan(number, before);
                 }
-                let codec = self.nodes.at(level);
-                let node = self.nodes.node(&mut self.log, id, level, Cause::Lookup)?;
-                let place = codec.search(node, key);
+                let place = self.bare.node_at(id, level, Cause::Lookup)?.search(key);
                 if level == 0 {
                     let Ok(place) = place else {
                         return Ok(None);
                     };
-                    return self.read_stored(id, place, offset, into).map(Some);
+                    return read_stored(&mut self.bare, id, place, (offset, into)).map(Some);
                 }
                 let place = place.unwrap_or_else(|place| place.saturating_sub(1));
-                id = self.child(id, level, place, Cause::Lookup)?;
+                id = self.bare.child(id, level, place, Cause::Lookup)?;
                 level -= 1;
             }
         }

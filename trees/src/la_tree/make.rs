@@ -2,26 +2,25 @@
 //! end in [`LaTree::over`], and a new tree in [`LaTree::plant`].
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use device::Medium;
 use store::{PageLog, Recovery};
 
+use super::bare_tree::BareTree;
 use super::buffers::Buffers;
 use super::cost::Estimator;
 use super::counters::Counters;
-use super::descent::{Bounds, Path};
-use super::distribution::{InFlight, Top};
+use super::empty_buffer::{PutBack, Top};
+use super::flight::Flight;
 use super::ground::Ground;
-use super::layout::NodeId;
-use super::nodes::Nodes;
+use super::limits::Limits;
+use super::nodes::{CHILD_BYTES, Nodes};
 use super::plan::{self, Plan};
+use super::rebalance::Lean;
 use super::reclaim::Generation;
 use super::sharing::Sharing;
-use super::shrinking::Lean;
 use super::sort_merge::Sorter;
 use super::stream::Form;
-use super::table::BufferRecord;
 use super::{LaTree, checkpoint_state, in_place};
 use index::{Durable, Index, Result, Tree};
 use index::{MediumShape, Options};
@@ -77,25 +76,20 @@ impl<'d> LaTree<'d> {
         plan.pages.places(log.pages()).ok_or(store::Error::NodeSize { bytes, what })?;
         let units = log.unit_costs(&plan.pages);
         let most = plan.sizes.entry_most;
+        let key_most = nodes.codecs.inner.entry_bytes_most().min(plan.entry_most);
+        let key_most = key_most.saturating_sub(usize::from(CHILD_BYTES));
+        let sorter = Sorter::new(form, plan.sorter_bytes, plan.sorter_entries);
         let mut tree = LaTree {
-            log,
-            nodes,
+            limits: Limits::new(plan.shape, key_most, plan.entry_most, log.is_disk()),
+            bare: BareTree::new(log, nodes, plan.levels_a_buffer, most),
             buffers: Buffers::new(form, plan.pages, &plan.sizes),
-            sorter: Sorter::new(form, plan.sorter_bytes, plan.sorter_entries),
+            flight: Flight::new(sorter, most),
             policy: plan.policy,
             estimator: Estimator::new(units, plan.basis),
-            levels_a_buffer: plan.levels_a_buffer,
-            root: NodeId(0),
-            height: 1,
-            entries: 0,
             room: Box::default(),
-            path: Path::new(),
-            bounds: Bounds::with_capacity(most),
             top: Top::new(most),
-            in_flight: InFlight::new(most, most),
+            put_back: PutBack::default(),
             lean: Lean::new(most),
-            separator: Vec::with_capacity(most),
-            previous: Vec::with_capacity(most),
             generation: Generation::default(),
             pinned_blocks: 0,
             counters: Counters::default(),
@@ -110,12 +104,8 @@ impl<'d> LaTree<'d> {
 
     /// Makes the root of an empty tree.
     pub(super) fn plant(&mut self) -> Result<()> {
-        self.root = self.nodes.create(&mut self.log, true, 0)?;
-        let owner = self.buffers.owner(&self.log)?;
-        if let Some(number) = self.root.buffer() {
-            self.buffers.set_record(number, BufferRecord::new(owner, 1, true));
-        }
-        self.room.levels[0] = 1;
+        self.bare.plant()?;
+        self.begin_buffer(self.bare.root, true)?;
         self.is_open = true;
         Ok(())
     }

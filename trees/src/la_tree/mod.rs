@@ -7,10 +7,9 @@
 //! One `put`, from top to bottom (`change`): it is appended to the root's buffer (`buffers`), which
 //! holds entries in memory until the pool is full. When a buffer is too large, or a lookup finds
 //! that it should have been emptied before (`lookup`), it is emptied (`empty_buffer`): sorted
-//! (`sort_merge`), and handed to the buffers at the next buffered level or to the leaves
-//! (`distribution`). Leaves split (`growth`), borrow and merge (`shrinking`). On raw flash nodes
-//! are small, never stay where they were, and are found by a table (`nodes`); on a disk they are
-//! pages, rewritten in place (`in_place`).
+//! (`flight`), and handed to the buffers at the next buffered level or to the leaves. Leaves split,
+//! borrow and merge (`rebalance`). On raw flash nodes are small, never stay where they were, and
+//! are found by a table (`nodes`); on a disk they are pages, rewritten in place (`in_place`).
 //!
 //! # Words
 //! - A **subtree** is a node with a buffer, and the K levels from it down to the next buffers.
@@ -43,6 +42,7 @@ macro_rules! either {
 
 pub mod policy;
 
+mod bare_tree;
 mod buffer_pool;
 mod buffers;
 mod cache;
@@ -53,26 +53,24 @@ mod chunks;
 mod compaction;
 mod cost;
 mod counters;
-mod descent;
-mod distribution;
 mod empty_buffer;
+mod flight;
 mod ground;
-mod growth;
 mod in_place;
 mod layout;
+mod limits;
 mod load;
 mod lookup;
 mod make;
 mod nodes;
 mod plan;
+mod rebalance;
 mod reclaim;
 mod resume;
 mod room;
 mod scan;
 mod sharing;
-mod shrinking;
 mod sort_merge;
-mod spill;
 mod stream;
 mod table;
 
@@ -83,23 +81,21 @@ use core::fmt::Display;
 use device::Meter;
 use store::{Recovery, Update};
 
+use bare_tree::BareTree;
 use buffers::Buffers;
 use cost::Estimator;
 use counters::Counters;
-use descent::{Bounds, Path};
-use distribution::{InFlight, Top};
-use ground::Ground;
+use empty_buffer::{PutBack, Top};
+use flight::Flight;
 use index::bounds::can_be;
 use index::{Cursor, Error, KeyRange, Read, Result, Resume, Statistics, Tree};
 use index::{DeletePolicy, TreeDescriptor};
-use layout::NodeId;
-use nodes::Nodes;
+use limits::Limits;
 use plan::Plan;
+use rebalance::Lean;
 use reclaim::Generation;
 use room::Room;
 use sharing::Sharing;
-use shrinking::Lean;
-use sort_merge::Sorter;
 
 /// The registry's line.
 pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
@@ -122,28 +118,18 @@ const NAME: &str = "la-tree";
 
 /// The tree.
 pub(crate) struct LaTree<'d> {
-    log: Ground<'d>,
     plan: Plan,
-    nodes: Nodes,
+    limits: Limits,
+    bare: BareTree<'d>,
     buffers: Buffers,
-    sorter: Sorter,
+    flight: Flight,
     policy: policy::Policy,
     estimator: Estimator,
-    levels_a_buffer: u8,
-    root: NodeId,
-    /// Nodes from the root to a leaf; the root's level plus one.
-    height: u8,
-    /// Entries in leaves.
-    entries: u64,
     room: Box<Room>,
-    path: Path,
-    /// Of the node where the last descent ended.
-    bounds: Bounds,
     top: Top,
-    in_flight: InFlight,
+    /// What of the buffer that is being emptied went back.
+    put_back: PutBack,
     lean: Lean,
-    separator: Vec<u8>,
-    previous: Vec<u8>,
     generation: Generation,
     /// Blocks that named checkpoints keep.
     pinned_blocks: u32,
@@ -168,7 +154,7 @@ impl LaTree<'_> {
 
 impl Read for LaTree<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        let can_be = can_be(self.check_key(key))?;
+        let can_be = can_be(self.limits.check_key(key))?;
         self.check_whole()?;
         if !can_be {
             return Ok(None);
@@ -192,18 +178,18 @@ impl Read for LaTree<'_> {
     }
 
     fn statistics(&self) -> Statistics {
-        let below = self.log.memory();
+        let below = self.bare.log.memory();
         let memory = store::Memory {
-            cache: below.cache + self.nodes.cache.memory_bytes(),
+            cache: below.cache + self.bare.nodes.cache.memory_bytes(),
             buffers: below.buffers + self.plan.fixed_bytes + self.buffers.pool.memory_bytes(),
             tables: self.table_bytes(),
             ftl: below.ftl,
         };
-        let nodes = self.nodes.count(&self.log);
+        let nodes = self.bare.count();
         let nodes = nodes.div_ceil(u64::from(self.plan.pages.nodes_per_page()));
         Statistics {
-            height: u32::from(self.height),
-            live_pages: match self.log.disk() {
+            height: u32::from(self.bare.height),
+            live_pages: match self.bare.log.disk() {
                 Some(disk) => disk.file.sectors_used(),
                 None => nodes + self.fragment_pages() + self.chunk_pages(),
             },
@@ -217,7 +203,7 @@ impl Read for LaTree<'_> {
     }
 
     fn meter(&self) -> Option<&Meter> {
-        self.log.meter()
+        self.bare.log.meter()
     }
 }
 
@@ -225,14 +211,14 @@ impl Tree for LaTree<'_> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
         self.check_whole()?;
         for update in batch {
-            self.check_update(update)?;
+            self.limits.check_update(update)?;
         }
         self.admit_room(batch)
     }
 
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
         self.check_whole()?;
-        self.check_update(update)?;
+        self.limits.check_update(update)?;
         self.is_open = true;
         self.is_poisoned = true;
         self.generation.is_vain = false;
@@ -269,7 +255,7 @@ impl Tree for LaTree<'_> {
     }
 
     fn waits_for_checkpoint(&self) -> bool {
-        self.generation.is_waiting || self.log.blocks_to_erase() > 0
+        self.generation.is_waiting || self.bare.log.blocks_to_erase() > 0
     }
 
     fn restore(&mut self, root: &[u8]) -> Result<()> {
@@ -277,7 +263,7 @@ impl Tree for LaTree<'_> {
     }
 
     fn admit_savepoint(&mut self) -> Result<()> {
-        if self.log.is_disk() { self.admit_name_on_disk() } else { self.admit_name() }
+        if self.bare.log.is_disk() { self.admit_name_on_disk() } else { self.admit_name() }
     }
 
     fn pin_savepoints(&mut self) -> Result<()> {
@@ -302,7 +288,7 @@ impl Tree for LaTree<'_> {
     }
 
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
-        if self.log.is_disk() {
+        if self.bare.log.is_disk() {
             return self.pages_changed_on_disk(batch);
         }
         // What was reclaimed is erased by the next checkpoint, which is due then.
@@ -310,10 +296,10 @@ impl Tree for LaTree<'_> {
     }
 
     fn recovery(&self) -> &dyn Recovery {
-        self.log.recovery()
+        self.bare.log.recovery()
     }
 
     fn recovery_mut(&mut self) -> &mut dyn Recovery {
-        self.log.recovery_mut()
+        self.bare.log.recovery_mut()
     }
 }

@@ -57,6 +57,11 @@ const MEMORY_PART: u64 = 3;
 /// The most levels from one buffered level to the next.
 const LEVELS_MOST: u64 = 8;
 
+/// Bytes that the tree takes of the budget for itself: what a part of it gets is not lost by the
+/// next.
+const TREE_BYTES: u64 = 3376;
+const _: () = assert!(size_of::<LaTree<'_>>() as u64 <= TREE_BYTES, "the budget knows the tree");
+
 /// Keys that the tree holds for itself: bounds, separators and the entry that goes down.
 const KEYS: u64 = 13;
 
@@ -325,7 +330,7 @@ impl Plan {
                 + Nodes::fixed_bytes(&pages)
                 + Buffers::fixed_bytes(&pages, &sizes)
                 + KEYS * in_stream as u64
-                + size_of::<LaTree<'_>>() as u64,
+                + TREE_BYTES,
             tables_most: options.tables_bytes,
             chunks: (room / 4, room / (4 + BufferRecord::BYTES as u32)),
         }

@@ -55,8 +55,8 @@ pub(super) struct Generation {
 impl LaTree<'_> {
     /// Pages of half of the blocks that the tree can use.
     pub(super) fn half_pages(&self) -> u64 {
-        let dead = if self.generation.is_waiting { 0 } else { self.log.released_blocks() };
-        let blocks = self.log.good_blocks().saturating_sub(dead) / 2;
+        let dead = if self.generation.is_waiting { 0 } else { self.bare.log.released_blocks() };
+        let blocks = self.bare.log.good_blocks().saturating_sub(dead) / 2;
         u64::from(blocks) * self.block_pages()
     }
 
@@ -64,23 +64,24 @@ impl LaTree<'_> {
     /// Where the next one would end as soon as it began, because what is in use leaves no more, the
     /// present one goes on for as long as the next finds room.
     fn is_due(&self) -> bool {
-        if self.log.is_disk() || self.generation.stage.is_some() || self.generation.is_waiting {
+        if self.bare.log.is_disk() || self.generation.stage.is_some() || self.generation.is_waiting
+        {
             return false;
         }
         let (half, copied) = (self.half_pages(), self.pages_to_copy());
-        let is_full = u64::from(self.log.free_pages()) <= half;
+        let is_full = u64::from(self.bare.log.free_pages()) <= half;
         let goes_on = self.pages_of_generations() <= half + 2 * self.block_pages() + copied;
         is_full && !goes_on || self.pages_left() <= copied
     }
 
     /// True if a lookup may empty buffer `number`.
     pub(super) fn has_space_to_empty(&self, number: u32) -> bool {
-        self.has_space() && (self.log.is_disk() || self.has_room_to_empty(number))
+        self.has_space() && (self.bare.log.is_disk() || self.has_room_to_empty(number))
     }
 
     /// True if something may be written that is not asked for.
     pub(super) fn has_space(&self) -> bool {
-        match self.log.disk() {
+        match self.bare.log.disk() {
             Some(_) => self.may_step(),
             None => !self.is_due() && !self.generation.is_waiting,
         }
@@ -108,14 +109,15 @@ impl LaTree<'_> {
     /// the block that was begun may be lost already, as an opening goes on with none.
     fn has_room_to_copy(&self) -> bool {
         self.pages_to_copy()
-            <= u64::from(self.log.chip().map_or(0, PageLog::free_blocks) + 1) * self.block_pages()
+            <= u64::from(self.bare.log.chip().map_or(0, PageLog::free_blocks) + 1)
+                * self.block_pages()
     }
 
     /// Makes room for the next buffer that is listed to be emptied, or for a part of it; false if
     /// there is none before a checkpoint gives some back.
     pub(super) fn make_room_for_listed(&mut self) -> Result<bool> {
-        self.in_flight.part = None;
-        if self.log.is_disk() || self.generation.stage.is_some() {
+        self.room.part = None;
+        if self.bare.log.is_disk() || self.generation.stage.is_some() {
             return Ok(true);
         }
         if self.buffers.next_listed().is_some() {
@@ -131,7 +133,7 @@ impl LaTree<'_> {
         if is_short(self, number) {
             return Ok(false);
         }
-        self.in_flight.part = Some(self.part_of(number));
+        self.room.part = Some(self.part_of(number));
         Ok(true)
     }
 
@@ -149,7 +151,7 @@ impl LaTree<'_> {
     /// Makes room to merge two leaves, where nothing waits; false if there is none before a
     /// checkpoint gives some back.
     pub(super) fn make_room_to_merge(&mut self) -> Result<bool> {
-        if self.log.is_disk() {
+        if self.bare.log.is_disk() {
             return Ok(self.may_step());
         }
         self.reclaim_if_due()?;
@@ -161,11 +163,11 @@ impl LaTree<'_> {
 
     fn begin_generation(&mut self) {
         let copies = self.is_to_copy();
-        if let Some(log) = self.log.chip_mut() {
+        if let Some(log) = self.bare.log.chip_mut() {
             log.begin_generation();
         }
         self.generation = Generation {
-            first: self.log.next_sequence(),
+            first: self.bare.log.next_sequence(),
             first_owner: self.buffers.next_owner,
             stage: Some(Stage::InnerBuffers(0)),
             is_waiting: false,
@@ -193,12 +195,12 @@ impl LaTree<'_> {
             // A buffer that was split or merged meanwhile may have got a number that was passed.
             Stage::LeafBuffers(_) if self.has_old_buffers() => Stage::InnerBuffers(0),
             Stage::LeafBuffers(_) => Stage::Plain(0),
-            Stage::Plain(next) if next < self.nodes.plain.numbers.high_water() => {
+            Stage::Plain(next) if next < self.bare.nodes.plain.numbers.high_water() => {
                 self.copy_old(NodeId(next))?;
                 Stage::Plain(next + 1)
             }
             Stage::Plain(_) => Stage::Buffered(0),
-            Stage::Buffered(next) if next < self.nodes.buffered.numbers.high_water() => {
+            Stage::Buffered(next) if next < self.bare.nodes.buffered.numbers.high_water() => {
                 self.copy_old(NodeId::of_buffer(next))?;
                 Stage::Buffered(next + 1)
             }
@@ -237,17 +239,17 @@ impl LaTree<'_> {
         self.find_buffer(NodeId::of_buffer(number), cause)?;
         self.take_off(number, cause)?;
         while self.next_in_flight(cause)? {
-            self.buffers.append(&mut self.log, number, &self.in_flight.entry(), cause)?;
+            self.buffers.append(&mut self.bare.log, number, &self.flight.entry.pending(), cause)?;
         }
         Ok(())
     }
 
     fn copy_old(&mut self, id: NodeId) -> Result<()> {
-        let Some(place) = self.nodes.place(id) else {
+        let Some(place) = self.bare.nodes.place(id) else {
             return Ok(());
         };
-        if self.log.is_old(self.plan.pages.locate(place).0) {
-            self.nodes.copy(&mut self.log, id, Cause::Reclamation)?;
+        if self.bare.log.is_old(self.plan.pages.locate(place).0) {
+            self.bare.nodes.copy(&mut self.bare.log, id, Cause::Reclamation)?;
         }
         Ok(())
     }
@@ -255,9 +257,9 @@ impl LaTree<'_> {
     /// Nothing in old pages is needed by the next checkpoint.
     fn finish_generation(&mut self) -> Result<()> {
         self.counters.reclaimed += 1;
-        self.nodes.observed = self.nodes.programmed;
+        self.bare.nodes.observed = self.bare.nodes.programmed;
         self.forget_old_chunks();
-        if let Some(log) = self.log.chip_mut() {
+        if let Some(log) = self.bare.log.chip_mut() {
             log.release_old();
             self.generation.is_waiting = !log.erases_at_once();
             if !self.generation.is_waiting {
@@ -269,9 +271,9 @@ impl LaTree<'_> {
 
     /// Chunks of tables that stand in old pages are to be written again.
     pub(super) fn forget_old_chunks(&mut self) {
-        for table in [&mut self.nodes.plain, &mut self.nodes.buffered] {
+        for table in [&mut self.bare.nodes.plain, &mut self.bare.nodes.buffered] {
             for chunk in &mut table.chunks {
-                if chunk.is_some_and(|page| self.log.is_old(page)) {
+                if chunk.is_some_and(|page| self.bare.log.is_old(page)) {
                     *chunk = None;
                 }
             }
@@ -281,16 +283,17 @@ impl LaTree<'_> {
     /// Pins every page that a named checkpoint reaches.
     pub(super) fn pin_named(&mut self) -> Result<()> {
         // On a disk the page file keeps the way back by itself.
-        let Some(log) = self.log.chip_mut() else {
+        let Some(log) = self.bare.log.chip_mut() else {
             return Ok(());
         };
         log.unpin_all()?;
         let names: Vec<_> = log.checkpoints().iter().map(|kept| kept.name.clone()).collect();
         for name in names {
-            let root = self.log.chip_mut().map_or(Ok(Vec::new()), |log| log.kept_root(&name))?;
+            let root =
+                self.bare.log.chip_mut().map_or(Ok(Vec::new()), |log| log.kept_root(&name))?;
             self.pin_state(&root)?;
         }
-        self.pinned_blocks = self.log.chip().map_or(0, PageLog::pinned_blocks);
+        self.pinned_blocks = self.bare.log.chip().map_or(0, PageLog::pinned_blocks);
         // What a name does not keep any more may be what there was no room for.
         self.generation.is_vain = false;
         Ok(())

@@ -36,11 +36,11 @@ use super::buffer_pool::BufferId;
 use super::buffers::Buffers;
 use super::checkpoint_state::{PIECE_BYTES, ROOT_BYTES};
 use super::compaction::Compaction;
-use super::descent::HEIGHT_MOST;
 use super::layout::FRAGMENT_HEADER_BYTES;
 use super::nodes::{CHILD_BYTES, Table};
 use super::plan::{CHUNK_HEADER, Plan};
 use super::stream::Pending;
+use crate::btree::HEIGHT_MOST;
 use index::{Error, Result, Width};
 
 /// How often the bytes that wait are counted.
@@ -57,8 +57,6 @@ const BLOCKS_BESIDE: u32 = 3;
 /// nothing is replayed, any moment.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    /// Nodes of each level, leaves first.
-    pub(super) levels: [u32; HEIGHT_MOST],
     base: Demand,
     puts: Reservation,
     /// Bytes that wait, those of the base included, and how many more may come.
@@ -69,6 +67,8 @@ pub(super) struct Room {
     /// True if the put that was admitted goes to its leaf at once.
     pub(super) is_direct: bool,
     pub(super) compaction: Compaction,
+    /// What has to stay free while a buffer is emptied leaf by leaf.
+    pub(super) part: Option<Part>,
 }
 
 /// A buffer that is emptied leaf by leaf.
@@ -171,20 +171,16 @@ pub(super) fn fewest_blocks(plan: &Plan, chip: Geometry, log: &PageLogOptions) -
 impl LaTree<'_> {
     /// From now on the log keeps as much back as the longest root record needs.
     pub(super) fn expect_root(&mut self) {
-        let bytes = self.plan.root_bytes_most(self.log.pages());
-        if let Some(log) = self.log.chip_mut() {
+        let bytes = self.plan.root_bytes_most(self.bare.log.pages());
+        if let Some(log) = self.bare.log.chip_mut() {
             log.expect_root(bytes);
         }
-    }
-
-    pub(super) fn leaves(&self) -> u64 {
-        u64::from(self.room.levels[0])
     }
 
     /// The tree as far as room matters.
     fn demand(&self) -> Demand {
         let mut levels = [0_u32; LEVELS_MOST];
-        for (level, nodes) in self.room.levels.iter().enumerate() {
+        for (level, nodes) in self.bare.levels.iter().enumerate() {
             let counted = &mut levels[level.min(LEVELS_MOST - 1)];
             *counted = counted.saturating_add(*nodes);
         }
@@ -192,8 +188,8 @@ impl LaTree<'_> {
         // One that is split elsewhere than in the middle is so for as many as follow.
         Demand {
             levels,
-            puts_a_leaf: (self.nodes.codecs.leaf.capacity(entry, 0) / 2).max(1) as u32,
-            children_a_node: (self.nodes.codecs.inner.capacity(entry, 4) / 2).max(2) as u32,
+            puts_a_leaf: (self.bare.nodes.codecs.leaf.capacity(entry, 0) / 2).max(1) as u32,
+            children_a_node: (self.bare.nodes.codecs.inner.capacity(entry, 4) / 2).max(2) as u32,
             leaves_a_put: 1,
         }
     }
@@ -225,7 +221,7 @@ impl LaTree<'_> {
     }
 
     pub(super) fn block_pages(&self) -> u64 {
-        u64::from(self.log.chip().map_or(1, |log| log.geometry().pages_per_block()))
+        u64::from(self.bare.log.chip().map_or(1, |log| log.geometry().pages_per_block()))
     }
 
     /// Pages of half of the blocks that no named checkpoint keeps, beside the reserve.
@@ -243,7 +239,7 @@ impl LaTree<'_> {
 
     /// Refuses `batch` if there is no room for it.
     pub(super) fn admit_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        if self.log.is_disk() {
+        if self.bare.log.is_disk() {
             return self.admit_on_disk(batch);
         }
         self.room.is_direct = false;
@@ -270,7 +266,7 @@ impl LaTree<'_> {
         if self.take(puts, bytes) {
             return Ok(());
         }
-        let is_base = !self.is_open || !self.log.recovery().durability().has_journal();
+        let is_base = !self.is_open || !self.bare.log.recovery().durability().has_journal();
         self.count_room(is_base);
         if self.take(puts, bytes) {
             return Ok(());
@@ -326,7 +322,7 @@ impl LaTree<'_> {
 
     /// Counts room from a checkpoint on, that of a batch which is to come after it included.
     pub(super) fn begin_room(&mut self) {
-        if self.log.is_disk() {
+        if self.bare.log.is_disk() {
             return;
         }
         let (puts, bytes) = self.room.admitted;
@@ -339,7 +335,7 @@ impl LaTree<'_> {
 
     pub(super) fn forget_room(&mut self) {
         let compaction = core::mem::take(&mut self.room.compaction);
-        *self.room = Room { levels: self.room.levels, compaction, ..Room::default() };
+        *self.room = Room { compaction, ..Room::default() };
     }
 
     /// True if `batch` is one put for which its leaf has room.
@@ -347,9 +343,9 @@ impl LaTree<'_> {
         let [Update::Put { key, value }] = batch else {
             return Ok(false);
         };
-        let leaf = self.descend(0, key, Cause::Update)?;
-        let codec = self.nodes.codecs.leaf;
-        let node = self.nodes.node(&mut self.log, leaf, 0, Cause::Update)?;
+        let leaf = self.bare.descend(0, key, Cause::Update)?;
+        let codec = self.bare.nodes.codecs.leaf;
+        let node = self.bare.nodes.node(&mut self.bare.log, leaf, 0, Cause::Update)?;
         let is_there = codec.search(node, key).is_ok();
         let is_replaced = is_there && self.plan.shape.value != Width::Variable;
         Ok(is_replaced || codec.has_room(node, key, value.len()))
@@ -357,9 +353,9 @@ impl LaTree<'_> {
 
     /// That there is no room, or only what named checkpoints keep.
     pub(super) fn refusal(&self) -> Error {
-        let block = self.log.chip().map_or(0, |log| log.geometry().block_bytes());
+        let block = self.bare.log.chip().map_or(0, |log| log.geometry().block_bytes());
         match self.pinned_blocks {
-            0 => store::Error::Full { pages: u64::from(self.log.usable_pages() / 2) }.into(),
+            0 => store::Error::Full { pages: u64::from(self.bare.log.usable_pages() / 2) }.into(),
             kept => store::Error::Kept { kept: u64::from(kept) * block }.into(),
         }
     }
@@ -368,14 +364,16 @@ impl LaTree<'_> {
     /// then for a new generation: each takes a checkpoint, and only the next one erases what is
     /// given back.
     pub(super) fn admit_name(&self) -> Result<()> {
-        let names = self.log.recovery().checkpoints().len() as u64 + 1;
-        let nodes = u64::from(self.plan.cache.frames_most()).min(self.nodes.count(&self.log));
+        let names = self.bare.log.recovery().checkpoints().len() as u64 + 1;
+        let nodes =
+            u64::from(self.plan.cache.frames_most()).min(self.bare.nodes.count(&self.bare.log));
         let first = self.plan.node_pages(nodes) + 2 * self.chunk_pages() + 2 + self.pool_pages();
         let need = first + names * (self.pool_pages() + 1) + self.block_pages();
         // A rollback leaves the end of the block that was begun.
         let copied = self.pages_to_copy() + self.pages_of_pool() + 1 + self.block_pages();
-        let kept = u64::from(self.log.released_blocks()) * self.block_pages();
-        let fits = need <= u64::from(self.log.free_pages()) && copied <= self.pages_left() + kept;
+        let kept = u64::from(self.bare.log.released_blocks()) * self.block_pages();
+        let fits =
+            need <= u64::from(self.bare.log.free_pages()) && copied <= self.pages_left() + kept;
         if fits { Ok(()) } else { Err(self.refusal()) }
     }
 
@@ -408,15 +406,15 @@ impl LaTree<'_> {
     /// each buffer once something waits in it.
     pub(super) fn lend_for_put(&mut self) -> Result<()> {
         let demand = self.demand();
-        let grown = self.plan.table_bytes_grown(self.nodes.numbers(), demand.growth(1));
-        self.lend_to_tables(grown + self.log.memory().tables)
+        let grown = self.plan.table_bytes_grown(self.bare.nodes.numbers(), demand.growth(1));
+        self.lend_to_tables(grown + self.bare.log.memory().tables)
     }
 
     /// The same for so many nodes without buffers and with, which are read.
     pub(super) fn lend_for_numbers(&mut self, plain: u32, buffered: u32) -> Result<()> {
         let numbers = (plain.into(), buffered.into());
         let bytes = self.plan.table_bytes_grown(numbers, Growth::default());
-        self.lend_to_tables(bytes + self.log.memory().tables)
+        self.lend_to_tables(bytes + self.bare.log.memory().tables)
     }
 
     /// Refuses tables that are larger now than they may be, as those of an index can be that had
@@ -432,17 +430,18 @@ impl LaTree<'_> {
     /// Bytes of all tables in the worst case, with `more` entries pending.
     fn tables_needed(&self, more: u64) -> u64 {
         let growth = self.demand().growth(self.pending() + more);
-        self.plan.table_bytes_grown(self.nodes.numbers(), growth) + self.log.memory().tables
+        self.plan.table_bytes_grown(self.bare.nodes.numbers(), growth)
+            + self.bare.log.memory().tables
     }
 
     /// Bytes of all tables.
     pub(super) fn table_bytes(&self) -> u64 {
-        self.nodes.table_bytes() + self.buffers.table_bytes() + self.log.memory().tables
+        self.bare.nodes.table_bytes() + self.buffers.table_bytes() + self.bare.log.memory().tables
     }
 
     /// True if one more leaf finds room while the tree is loaded.
     pub(super) fn has_room_to_load(&mut self) -> Result<bool> {
-        if self.log.is_disk() {
+        if self.bare.log.is_disk() {
             return self.finds_room(super::in_place::room::More { puts: 1, ..Default::default() });
         }
         let demand = self.demand();
@@ -458,8 +457,8 @@ impl LaTree<'_> {
     /// Pages that a new generation and the checkpoint after it take at most, if buffers are copied
     /// instead of emptied, the end of the block that is begun, and what forgetting names takes.
     pub(super) fn pages_to_copy(&self) -> u64 {
-        let names = self.log.recovery().checkpoints().len() as u64;
-        self.plan.node_pages(self.nodes.count(&self.log))
+        let names = self.bare.log.recovery().checkpoints().len() as u64;
+        self.plan.node_pages(self.bare.nodes.count(&self.bare.log))
             + 2 * self.waiting_pages(self.bytes_waiting())
             + self.chunk_pages()
             + 4
@@ -477,15 +476,15 @@ impl LaTree<'_> {
     /// Pages that are free beside those that the next checkpoint takes before a new generation: for
     /// nodes that were changed and stand in the cache alone, for the tables, and for the pool.
     pub(super) fn pages_left(&self) -> u64 {
-        let dirty = self.plan.node_pages(self.nodes.cache.dirty_frames().into());
+        let dirty = self.plan.node_pages(self.bare.nodes.cache.dirty_frames().into());
         let taken = dirty + self.chunk_pages() + 5 + self.pages_of_pool();
-        u64::from(self.log.free_pages()).saturating_sub(taken)
+        u64::from(self.bare.log.free_pages()).saturating_sub(taken)
     }
 
     /// Pages that generations have together.
     pub(super) fn pages_of_generations(&self) -> u64 {
-        let blocks = self.log.good_blocks().saturating_sub(self.pinned_blocks);
-        let own = self.log.chip().map_or(0, PageLog::own_reserve);
+        let blocks = self.bare.log.good_blocks().saturating_sub(self.pinned_blocks);
+        let own = self.bare.log.chip().map_or(0, PageLog::own_reserve);
         pages_of_generations(blocks, own, self.block_pages())
     }
 
@@ -494,7 +493,7 @@ impl LaTree<'_> {
         let demand = self.demand();
         let grown = self.pages_grown(&demand, demand.growth(self.pending()));
         let need = grown + (WAITING - 1) * self.waiting_pages(self.bytes_waiting());
-        need + self.block_pages() > u64::from(self.log.free_pages())
+        need + self.block_pages() > u64::from(self.bare.log.free_pages())
     }
 
     /// True if emptying buffer `number` can begin: with its first leaf, or if it is one of an inner
@@ -513,7 +512,7 @@ impl LaTree<'_> {
             let bytes = bytes.min(self.buffers.pending_bytes);
             keep += 2 * self.waiting_pages(Self::waiting_bytes(above, bytes));
         }
-        Part { keep, nodes: self.nodes.count(&self.log) }
+        Part { keep, nodes: self.bare.nodes.count(&self.bare.log) }
     }
 
     /// Pages that are written where what is in a buffer goes to others, or back: what of it is in
@@ -526,7 +525,7 @@ impl LaTree<'_> {
     /// Pages that changing one leaf takes at most: on each level a node, the one that is split from
     /// it, and a neighbour.
     fn pages_of_leaf(&self) -> u64 {
-        self.plan.node_pages(3 * u64::from(self.height) + 3) + 1
+        self.plan.node_pages(3 * u64::from(self.bare.height) + 3) + 1
     }
 
     /// True if a leaf can be changed, where nothing waits.
@@ -537,13 +536,13 @@ impl LaTree<'_> {
     /// True if what is in buffer `number` can be moved to others.
     pub(super) fn has_room_to_rebuffer(&self, number: u32) -> bool {
         let need = self.pages_to_copy() + self.pages_to_put_back(number) + self.pages_of_leaf();
-        self.log.is_disk() || need <= self.pages_left()
+        self.bare.log.is_disk() || need <= self.pages_left()
     }
 
     /// True if one leaf more can be changed.
     pub(super) fn has_room_for_leaf(&self) -> bool {
-        self.in_flight.part.is_none_or(|part| {
-            let born = self.nodes.count(&self.log).saturating_sub(part.nodes);
+        self.room.part.is_none_or(|part| {
+            let born = self.bare.nodes.count(&self.bare.log).saturating_sub(part.nodes);
             let need = part.keep + self.plan.node_pages(born) + self.pages_of_leaf();
             need <= self.pages_left()
         })

@@ -50,7 +50,7 @@ impl LaTree<'_> {
         let Some(shared_bytes) = self.plan.shared_bytes else {
             return Ok(());
         };
-        let accesses = self.nodes.reads.all() + self.buffers.counters.fetched;
+        let accesses = self.bare.nodes.reads.all() + self.buffers.counters.fetched;
         if accesses - self.sharing.accesses < WINDOW || !self.has_space() {
             return Ok(());
         }
@@ -68,7 +68,7 @@ impl LaTree<'_> {
 
     /// Learns what memory would have saved in the window that ends.
     fn observe_worth(&mut self) {
-        let (units, cache) = (self.estimator.units, &self.nodes.cache);
+        let (units, cache) = (self.estimator.units, &self.bare.nodes.cache);
         let fragments = self.buffers.counters.fetched * units.fragment_read;
         let hits = (cache.tail_hits - self.sharing.tail_hits) * units.node_read;
         let frame = cache.chunk_bytes() / (cache.last_chunk().len().max(1) as u64);
@@ -84,18 +84,18 @@ impl LaTree<'_> {
 
     /// Bytes of the shared memory that neither part has.
     fn idle_bytes(&self, shared_bytes: u64) -> u64 {
-        let taken = self.buffers.pool.memory_bytes() + self.nodes.cache.memory_bytes();
+        let taken = self.buffers.pool.memory_bytes() + self.bare.nodes.cache.memory_bytes();
         shared_bytes.saturating_sub(taken)
     }
 
     fn move_to_cache(&mut self, shared_bytes: u64) -> Result<()> {
-        let need = self.nodes.cache.chunk_bytes();
+        let need = self.bare.nodes.cache.chunk_bytes();
         while self.idle_bytes(shared_bytes) < need {
             if !self.shrink_pool()? {
                 return Ok(());
             }
         }
-        self.nodes.cache.grow();
+        self.bare.nodes.cache.grow();
         self.sharing.moved[0] += 1;
         Ok(())
     }
@@ -126,7 +126,7 @@ impl LaTree<'_> {
             return Ok(false);
         }
         while !self.buffers.pool.cells.can_shrink() {
-            self.buffers.write_page(&mut self.log, None, Cause::Flush)?;
+            self.buffers.write_page(&mut self.bare.log, None, Cause::Flush)?;
         }
         self.buffers.pool.shrink();
         Ok(true)
@@ -134,9 +134,9 @@ impl LaTree<'_> {
 
     /// Gives a chunk of the cache back; false if it has none to give.
     fn shrink_cache(&mut self) -> Result<bool> {
-        let can_shrink = self.nodes.cache.chunks_beyond(FRAMES_LEAST as usize) > 0;
+        let can_shrink = self.bare.nodes.cache.chunks_beyond(FRAMES_LEAST as usize) > 0;
         if can_shrink {
-            self.nodes.give_frames_back(&mut self.log)?;
+            self.bare.nodes.give_frames_back(&mut self.bare.log)?;
         }
         Ok(can_shrink)
     }
@@ -147,7 +147,7 @@ impl LaTree<'_> {
         let Some(shared_bytes) = self.plan.shared_bytes else {
             return 0;
         };
-        let cache = &self.nodes.cache;
+        let cache = &self.bare.nodes.cache;
         let frames = cache.chunks_beyond(FRAMES_LEAST as usize) as u64 * cache.chunk_bytes();
         let cells = self.chunks_of_pool() * self.buffers.pool.cells.chunk_bytes;
         self.idle_bytes(shared_bytes) + frames + cells

@@ -50,7 +50,7 @@ impl LaTree<'_> {
         let count_at = record.len();
         record.extend_from_slice(&[0; 4]);
         let mut bytes = core::mem::take(&mut self.buffers.page);
-        let start = self.log.content_start() + CHUNK_HEADER as usize;
+        let start = self.bare.log.content_start() + CHUNK_HEADER as usize;
         let filling = Filling { bytes: &mut bytes, at: start, start, pages: 0, list: record };
         let pages = self.write_pool_pages(filling);
         self.buffers.page = bytes;
@@ -117,7 +117,7 @@ impl LaTree<'_> {
         page.bytes[page.at..].fill(0xFF);
         let (records, start) = (&self.buffers.records, page.start);
         let seal = &mut |at, bytes: &mut [u8]| seal_pieces(records, (at, start), bytes);
-        let at = append(&mut self.log, (POOL, page.pages), page.bytes, seal)?;
+        let at = append(&mut self.bare.log, (POOL, page.pages), page.bytes, seal)?;
         page.list.extend_from_slice(&at.0.to_le_bytes());
         page.pages += 1;
         page.at = page.start;
@@ -129,7 +129,7 @@ impl LaTree<'_> {
         let mut reading = Reading { number: NO_BUFFER, fragments: 0, is_left: false };
         for (chunk, page) in pages_in(list).enumerate() {
             let mut bytes = core::mem::take(&mut self.buffers.page);
-            let taken = read(&mut self.log, (POOL, chunk as u32), page, &mut bytes)
+            let taken = read(&mut self.bare.log, (POOL, chunk as u32), page, &mut bytes)
                 .and_then(|at| self.take_pool_page((page, at), &bytes, &mut reading));
             self.buffers.page = bytes;
             taken?;

@@ -4,10 +4,10 @@ use device::Page;
 use store::EntryShape;
 
 use super::super::NAME;
-use super::super::descent::HEIGHT_MOST;
 use super::super::layout::NodeId;
 use super::super::plan::Choices;
 use super::super::reclaim::Stage;
+use crate::btree::HEIGHT_MOST;
 use index::{Error, Result, root_record};
 
 /// The version of what a tree writes: the high half of the byte with K. It was 0 in flashtree 0.2.

@@ -8,12 +8,17 @@
 //!  +--------+------+----+------+------+---------------------------
 //! ```
 //!
+//! The state at a checkpoint, the records of buffers and the pool, is written anew for a checkpoint
+//! if anything changed since the last one, whose pages are given back then: so none of them has to
+//! be kept. How many fragments of a page are in use is not stored: an opening counts them.
+//!
 //! Invariant: a page that is used for fragments or for the state at the last checkpoint is counted
 //! in `live`; it is given back when that comes to 0.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt::Display;
 
 use device::{Cause, Page};
 use store::{LogicalPage, PageCheck, PageFile, PageKind, Result};
@@ -36,15 +41,19 @@ const KIND: usize = 7;
 /// Marks a page of the state at the last checkpoint.
 const STATE: u16 = 0x8000;
 
+/// Bytes of a root record that only a tree on a disk has: its nodes u64, and the bytes of the
+/// longest long value u32.
+const TAIL: usize = 12;
+
 /// A page file, and what is in use of it beside nodes.
 pub(in super::super) struct Disk<'d> {
     pub(in super::super) file: PageFile<'d>,
     /// For each page, how many fragments in it belong to buffers.
     live: Box<[u16]>,
     /// The pages of the state at the last checkpoint.
-    pub(super) state: Vec<Page>,
+    pub(in super::super) state: Vec<Page>,
     /// Pages that `live` counts.
-    pub(super) pages_live: u32,
+    pub(in super::super) pages_live: u32,
     /// Nodes of the tree.
     pub(in super::super) nodes: u64,
     /// Bytes of entries that went down to leaves since the last checkpoint.
@@ -162,7 +171,7 @@ impl<'d> Disk<'d> {
     }
 
     /// Notes that `page` is one of the state at the last checkpoint.
-    pub(super) fn keep_state(&mut self, page: Page) {
+    fn keep_state(&mut self, page: Page) {
         self.state.push(page);
         self.change(page, |live| live | STATE);
     }
@@ -180,7 +189,7 @@ impl<'d> Disk<'d> {
     }
 
     /// Gives back the pages of the state at the last checkpoint, but those with live fragments.
-    pub(super) fn drop_state(&mut self, cause: Cause) -> Result<()> {
+    pub(in super::super) fn drop_state(&mut self, cause: Cause) -> Result<()> {
         for place in 0..self.state.len() {
             let page = self.state[place];
             if self.change(page, |live| live & !STATE) {
@@ -192,7 +201,7 @@ impl<'d> Disk<'d> {
     }
 
     /// Gives back every page of fragments.
-    pub(super) fn drop_fragments(&mut self, cause: Cause) -> Result<()> {
+    pub(in super::super) fn drop_fragments(&mut self, cause: Cause) -> Result<()> {
         for number in 0..self.live.len() as u32 {
             let page = Page(number);
             if self.live[number as usize] != 0 && self.change(page, |live| live & STATE) {
@@ -202,10 +211,58 @@ impl<'d> Disk<'d> {
         Ok(())
     }
 
-    /// Forgets what is in use.
-    pub(super) fn forget(&mut self) {
+    /// Gives back the pages of the last state, before the next is written.
+    pub(in super::super) fn begin_state(&mut self) -> Result<()> {
+        self.gone_down = 0;
+        self.drop_state(Cause::Checkpoint)
+    }
+
+    /// Appends what only a tree on a disk has to its root record.
+    pub(in super::super) fn encode_tail(&self, record: &mut Vec<u8>) {
+        record.extend_from_slice(&self.nodes.to_le_bytes());
+        record.extend_from_slice(&self.longest_value.to_le_bytes());
+    }
+
+    /// Begins with what a root record says of a tree of so many entries and leaves: its tail, and
+    /// the pages of the state. False if that can't be.
+    pub(in super::super) fn take_state(
+        &mut self,
+        tail: &[u8],
+        (entries, leaves): (u64, u64),
+        pages: impl Iterator<Item = Page>,
+    ) -> bool {
+        let (Some((nodes, longest)), TAIL) = (tail.split_first_chunk(), tail.len()) else {
+            return false;
+        };
         self.live.fill(0);
         self.state.clear();
-        self.pages_live = 0;
+        (self.pages_live, self.gone_down) = (0, 0);
+        self.nodes = u64::from_le_bytes(*nodes);
+        self.longest_value = longest.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        let (all, bytes) = (u64::from(self.file.pages_most()), u64::from(self.file.page_bytes()));
+        let is_possible = self.nodes <= all && leaves <= all && entries <= all * bytes;
+        if is_possible {
+            pages.for_each(|page| self.keep_state(page));
+        }
+        is_possible
+    }
+
+    /// Compares the pages that the tree has, `pages` of them nodes and long values, with those in
+    /// use.
+    pub(in super::super) fn check(
+        &mut self,
+        pages: u64,
+        finding: &mut dyn FnMut(&dyn Display),
+    ) -> index::Result<()> {
+        let (used, _) = self.file.pages_used();
+        let own = used.saturating_sub(self.file.record_pages());
+        let has = pages + u64::from(self.pages_live);
+        if has != u64::from(own) {
+            finding(&format_args!("{own} pages are in use, but the tree has {has}"));
+        }
+        match self.file.check_pages(finding) {
+            Ok(()) => Ok(()),
+            Err(error) => index::Error::Store(error).report_damage(finding),
+        }
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! # What is different from raw flash
 //! - A value too long for a leaf stands in pages of its own, as everywhere on disks. Such an entry
-//!   does not wait in buffers: it goes to its leaf at once ([`values`]).
+//!   does not wait in buffers: it goes to its leaf at once ([`change`](super::change)).
 //! - Emptying rewrites many pages that the last checkpoint needs. Where the way back has no room
 //!   for them, a buffer is emptied only in part, and the rest waits for the next checkpoint
 //!   ([`room`]).
@@ -16,12 +16,9 @@
 //!   to read ([`spill`](super::spill)).
 
 pub(super) mod disk;
-pub(super) mod load;
 pub(super) mod nodes;
 pub(super) mod plan;
 pub(super) mod room;
-pub(super) mod state;
-pub(super) mod values;
 
 pub(super) use disk::{Disk, PAGE_HEADER};
 

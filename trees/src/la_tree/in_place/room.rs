@@ -20,7 +20,6 @@
 //! A name is one `N` more; a step leaves what `W` and `N` take. Where nothing changed, the state is
 //! not written again: so `C` counts the page file's own pages alone, and closing takes none.
 
-use device::Cause;
 use store::{Durability, Recovery, Update};
 
 use super::super::LaTree;
@@ -148,15 +147,15 @@ impl LaTree<'_> {
     /// Pages in use that one step of emptying changes: on each level a node, and its neighbour or a
     /// page that comes to name free ones.
     pub(in super::super) fn step_pages(&self) -> u32 {
-        2 * u32::from(self.height) + 3
+        2 * u32::from(self.bare.height) + 3
     }
 
     /// True if the pages of one more step can be kept for the last checkpoint. In a replay the room
     /// is for long values, which can't wait: with other memory more or less of what came between
     /// them went down before, and the next one has to find what it found then.
     pub(in super::super) fn may_step(&self) -> bool {
-        self.log.disk().is_none_or(|disk| {
-            let waits = self.has_long_values() && disk.file.is_replaying();
+        self.bare.log.disk().is_none_or(|disk| {
+            let waits = self.limits.has_long_values() && disk.file.is_replaying();
             let (promised, images) = self.needs_on_disk(disk, More::default());
             !waits && disk.file.changes_left(promised, images) >= self.step_pages()
         })
@@ -164,13 +163,13 @@ impl LaTree<'_> {
 
     /// Pages that `batch` changes at most before it asks whether there is room.
     pub(in super::super) fn pages_changed_on_disk(&self, batch: &[Update<'_>]) -> u32 {
-        let Some(disk) = self.log.disk() else {
+        let Some(disk) = self.bare.log.disk() else {
             return 0;
         };
         let mut pages = self.step_pages();
         let mut longest = disk.longest_value;
         for update in batch {
-            if let Some(bytes) = self.long_bytes(update) {
+            if let Some(bytes) = self.limits.long_bytes(update) {
                 longest = longest.max(bytes);
                 let written = disk.file.pages_changed_to_write_long(bytes);
                 pages = pages.saturating_add(self.step_pages()).saturating_add(written);
@@ -183,41 +182,16 @@ impl LaTree<'_> {
         pages
     }
 
-    /// Goes on with what is listed to be emptied, as far as there is room.
-    pub(in super::super) fn empty_owed(&mut self) -> Result<()> {
-        match self.log.is_disk() {
-            true => self.empty_listed(Cause::Flush),
-            false => Ok(()),
-        }
-    }
-
-    /// Empties buffers as far as there is room, and then merges leaves; false if there is none.
-    pub(in super::super) fn drain_some(&mut self) -> Result<bool> {
-        let (may_step, before) = (self.may_step(), self.buffers.pending);
-        self.empty_all(Cause::Flush)?;
-        let is_merged = self.buffers.pending == [0; 2] && self.compact_some(Cause::Flush)?;
-        // On raw flash a checkpoint may have to erase what was left before it goes on.
-        let is_less = is_merged || self.buffers.pending != before || self.log.blocks_to_erase() > 0;
-        Ok(may_step && (self.log.is_disk() || is_less))
-    }
-
-    /// Notes that an entry of `bytes` bytes, or several, came to a leaf.
-    pub(in super::super) fn note_gone_down(&mut self, bytes: u32) {
-        if let Some(disk) = self.log.disk_mut() {
-            disk.gone_down += u64::from(bytes);
-        }
-    }
-
     /// True if all that is pending finds room, with so much more.
     pub(in super::super) fn fits_on_disk(&self, more: More) -> bool {
-        self.log.disk().is_none_or(|disk| {
+        self.bare.log.disk().is_none_or(|disk| {
             let (pages, images) = self.needs_on_disk(disk, more);
             disk.file.has_room(pages, images, more.names)
         })
     }
 
     fn admit_if(&self, fits: bool) -> Result<()> {
-        let full = store::Error::Full { pages: u64::from(self.log.pages()) };
+        let full = store::Error::Full { pages: u64::from(self.bare.log.pages()) };
         if fits { Ok(()) } else { Err(full.into()) }
     }
 
@@ -232,7 +206,7 @@ impl LaTree<'_> {
     /// can.
     pub(in super::super) fn finds_room(&mut self, more: More) -> Result<bool> {
         while !self.fits_on_disk(more) {
-            let Some(disk) = self.log.disk_mut() else {
+            let Some(disk) = self.bare.log.disk_mut() else {
                 return Ok(false);
             };
             if !Recovery::extend(&mut disk.file)? {
@@ -246,9 +220,9 @@ impl LaTree<'_> {
         let durability = disk.file.durability();
         let now = Now {
             durability,
-            height: self.height.into(),
-            leaves: self.leaves(),
-            children: self.nodes.codecs.inner.capacity(self.plan.entry_most, 4) as u64,
+            height: self.bare.height.into(),
+            leaves: self.bare.leaves(),
+            children: self.bare.nodes.codecs.inner.capacity(self.plan.entry_most, 4) as u64,
             records: self.buffers.records.len() as u64,
             pending: self.buffers.pending,
             pending_bytes: self.buffers.pending_bytes,
@@ -272,7 +246,7 @@ impl LaTree<'_> {
             };
             more.puts += u64::from(!matches!(update, Update::Delete { .. }));
             more.deletes += u64::from(matches!(update, Update::Delete { .. }));
-            let value = match (self.long_bytes(update), self.log.disk()) {
+            let value = match (self.limits.long_bytes(update), self.bare.log.disk()) {
                 (Some(length), Some(disk)) => {
                     more.pages += u64::from(disk.file.pages_for_long(length));
                     store::OverflowValue::ENCODED_BYTES
