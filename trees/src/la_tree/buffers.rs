@@ -257,6 +257,13 @@ impl Buffers {
         (0..).zip(self.records.iter()).filter(|(_, record)| record.fragments() > 0).map(each).sum()
     }
 
+    /// Bytes of what buffers have in the pool, and `more` for each.
+    pub(super) fn held_bytes(&self, more: u64) -> u64 {
+        let held = |number| self.pool.held(BufferId(number));
+        let all = (0..self.records.len() as u32).map(held).filter(|held| held.entries > 0);
+        all.map(|held| held.bytes as u64 + more).sum()
+    }
+
     /// Asks ADAPT about buffer `number`, which a lookup is to scan.
     pub(super) fn at_lookup(&mut self, policy: &Policy, number: u32, now: Estimate) -> Decision {
         let record = self.record(number);

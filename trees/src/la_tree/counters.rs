@@ -144,7 +144,7 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell("bytes of the pool", tree.buffers.pool.memory_bytes());
     tell("memory moved to nodes", tree.sharing.moved[0]);
     tell("memory moved to the pool", tree.sharing.moved[1]);
-    tell("bytes that tables may take", tree.plan.tables_most.unwrap_or(0));
+    tell("bytes that tables may take", tree.sharing.tables.unwrap_or(0));
     tell("buffers emptied in parts", tree_wide.emptied_in_parts);
     tell("buffers split", tree_wide.buffers_split);
     tell("buffers merged", tree_wide.buffers_merged);
@@ -156,18 +156,4 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     );
     tell("pending inner", tree.buffers.pending[0]);
     tell("pending leaf", tree.buffers.pending[1]);
-}
-
-impl super::LaTree<'_> {
-    /// The chip's time so far, in nanoseconds.
-    pub(super) fn time_ns(&self) -> u64 {
-        self.bare.log.meter().map_or(0, device::Meter::time_ns)
-    }
-
-    /// Notes what the whole scan of buffer `number` cost, which began at a time.
-    pub(super) fn note_scan(&mut self, number: u32, before: u64) {
-        let estimated = super::cost::scan(&self.estimator.units, &self.buffers.subtree(number));
-        self.counters.scan_estimated += estimated;
-        self.counters.scan_actual += self.time_ns() - before;
-    }
 }

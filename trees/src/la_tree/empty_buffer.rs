@@ -372,6 +372,11 @@ impl LaTree<'_> {
         Ok(changed)
     }
 
+    /// True if one leaf more can be changed.
+    fn has_room_for_leaf(&self) -> bool {
+        self.room.part.is_none_or(|part| self.census().has_room_for_leaf(part))
+    }
+
     /// Makes the next entry's change in the leaf of the way; false if the leaf was full, and room
     /// was made.
     fn apply_to_leaf(&mut self, cause: Cause) -> Result<bool> {

@@ -123,7 +123,7 @@ impl LaTree<'_> {
         let pages = disk.map_or(0, |disk| u64::from(disk.file.pages_for_long(bytes)));
         match self.finds_room(More { puts: 1, pages, ..More::default() })? {
             true => Ok(()),
-            false => Err(store::Error::Full { pages: u64::from(self.bare.log.pages()) }.into()),
+            false => Err(self.refusal()),
         }
     }
 
@@ -168,6 +168,14 @@ impl LaTree<'_> {
         }
         self.bare.entries += 1;
         Ok(())
+    }
+
+    /// True if one more leaf finds room.
+    fn has_room_to_load(&mut self) -> Result<bool> {
+        match self.bare.log.is_disk() {
+            true => self.finds_room(More { puts: 1, ..More::default() }),
+            false => Ok(self.census().has_room_to_load()),
+        }
     }
 
     /// Begins a node to the right of the last one at `level`; `self.bare.separator` separates them.

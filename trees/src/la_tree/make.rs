@@ -2,26 +2,30 @@
 //! end in [`LaTree::over`], and a new tree in [`LaTree::plant`].
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use device::Medium;
-use store::{PageLog, Recovery};
+use store::{Growth, PageLog, Recovery};
 
 use super::bare_tree::BareTree;
 use super::buffers::Buffers;
+use super::census::Census;
+use super::checkpoint_state::{self, Head, PIECE_BYTES, Root, State, damaged_root, pages_in};
+use super::compaction::Compaction;
 use super::cost::Estimator;
 use super::counters::Counters;
 use super::empty_buffer::{PutBack, Top};
 use super::flight::Flight;
+use super::generation::Generation;
 use super::ground::Ground;
 use super::limits::Limits;
 use super::nodes::{CHILD_BYTES, Nodes};
 use super::plan::{self, Plan};
 use super::rebalance::Lean;
-use super::reclaim::Generation;
 use super::sharing::Sharing;
 use super::sort_merge::Sorter;
 use super::stream::Form;
-use super::{LaTree, checkpoint_state, in_place};
+use super::{LaTree, in_place};
 use index::{Durable, Index, Result, Tree};
 use index::{MediumShape, Options};
 
@@ -93,12 +97,16 @@ impl<'d> LaTree<'d> {
             generation: Generation::default(),
             pinned_blocks: 0,
             counters: Counters::default(),
-            sharing: Sharing::default(),
+            sharing: Sharing::new(&plan),
             is_open: false,
             is_poisoned: false,
             plan,
         };
-        tree.expect_root();
+        // From now on the log keeps as much back as the longest root record needs.
+        let bytes = tree.plan.root_bytes_most(tree.bare.log.pages());
+        if let Some(log) = tree.bare.log.chip_mut() {
+            log.expect_root(bytes);
+        }
         Ok(tree)
     }
 
@@ -107,6 +115,121 @@ impl<'d> LaTree<'d> {
         self.bare.plant()?;
         self.begin_buffer(self.bare.root, true)?;
         self.is_open = true;
+        Ok(())
+    }
+
+    fn state(&mut self) -> State<'_, 'd> {
+        let BareTree { log, nodes, .. } = &mut self.bare;
+        State { log, nodes, buffers: &mut self.buffers }
+    }
+
+    /// Writes all that is only in memory; returns the root record.
+    pub(super) fn write_state(&mut self) -> Result<Vec<u8>> {
+        self.is_poisoned = true;
+        let stands = self.bare.log.is_disk() && !self.is_open;
+        if !stands {
+            self.reclaim_if_it_fits()?;
+            self.state().write_tables()?;
+        }
+        let pool = self.census().waiting_pages(self.buffers.held_bytes(PIECE_BYTES));
+        let head = Head {
+            shape: self.plan.shape,
+            choices: self.plan.choices(),
+            root: self.bare.root,
+            height: self.bare.height,
+            entries: self.bare.entries,
+            levels: self.bare.levels,
+            next_owner: self.buffers.next_owner,
+            first: self.generation.first,
+            first_owner: self.generation.first_owner,
+            stage: self.generation.stage,
+        };
+        let chunks = self.bare.nodes.chunk_pages();
+        let mut record = head.encode(4 * (chunks + pool + 4));
+        self.bare.nodes.plain.encode(&mut record);
+        self.bare.nodes.buffered.encode(&mut record);
+        match self.bare.log.disk() {
+            // Its pages stand behind those of the chunks.
+            Some(disk) if stands => disk.encode_state_from(chunks as usize, &mut record),
+            _ => self.state().write_pool(&mut record)?,
+        }
+        if let Some(disk) = self.bare.log.disk() {
+            disk.encode_tail(&mut record);
+        }
+        self.generation.is_waiting = false;
+        self.is_open = false;
+        if !self.bare.log.is_disk() {
+            self.begin_room();
+        }
+        self.is_poisoned = false;
+        Ok(record)
+    }
+
+    /// Becomes the tree that `record` describes.
+    pub(super) fn read_state(&mut self, record: &[u8]) -> Result<()> {
+        let root = Root::decode(record, self.plan.chunks)?;
+        let head = &root.head;
+        if head.choices != self.plan.choices() || head.shape != self.plan.shape {
+            return Err(damaged_root());
+        }
+        self.is_poisoned = true;
+        self.lean.forget();
+        self.bare.forget();
+        self.buffers.forget();
+        let numbers = (root.plain.0.into(), root.buffered.0.into());
+        let need = Census { numbers, ..self.census() }.tables_with(Growth::default());
+        self.sharing.lend_to_tables(need, &mut self.bare, &mut self.buffers)?;
+        self.state().read(&root)?;
+        (self.bare.entries, self.bare.levels) = (head.entries, head.levels);
+        self.room.forget();
+        self.room.compaction = Compaction::default();
+        let lists = [root.plain.1, root.buffered.1, root.pool].into_iter();
+        let known = (head.entries, self.bare.leaves());
+        let is_possible = match self.bare.log.disk_mut() {
+            Some(disk) => disk.take_state(root.tail, known, lists.flat_map(pages_in)),
+            None => root.tail.is_empty(),
+        };
+        if !is_possible {
+            return Err(damaged_root());
+        }
+        self.state().hold_chains()?;
+        if self.bare.nodes.place(head.root).is_none() {
+            return Err(damaged_root());
+        }
+        (self.bare.root, self.bare.height) = (head.root, head.height);
+        self.buffers.next_owner = head.next_owner;
+        let Head { first, first_owner, stage, .. } = *head;
+        self.generation = Generation { first, first_owner, stage, ..self.generation };
+        self.generation.is_waiting = false;
+        if let Some(log) = self.bare.log.chip_mut() {
+            log.mark_old(first)?;
+            if stage.is_none() {
+                log.release_old();
+            }
+        }
+        self.generation.copies = stage.is_some() && self.census().is_to_copy();
+        self.is_open = false;
+        self.is_poisoned = false;
+        Ok(())
+    }
+
+    /// Pins every page that a named checkpoint reaches.
+    pub(super) fn pin_named(&mut self) -> Result<()> {
+        // On a disk the page file keeps the way back by itself.
+        let Some(log) = self.bare.log.chip_mut() else {
+            return Ok(());
+        };
+        log.unpin_all()?;
+        let names: Vec<_> = log.checkpoints().iter().map(|kept| kept.name.clone()).collect();
+        for name in names {
+            let root =
+                self.bare.log.chip_mut().map_or(Ok(Vec::new()), |log| log.kept_root(&name))?;
+            let root = Root::decode(&root, self.plan.chunks)?;
+            self.state().pin(&root)?;
+        }
+        self.pinned_blocks = self.bare.log.chip().map_or(0, PageLog::pinned_blocks);
+        // What a name does not keep any more may be what there was no room for.
+        self.generation.is_vain = false;
         Ok(())
     }
 }

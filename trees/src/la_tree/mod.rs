@@ -4,9 +4,9 @@
 //! ADAPT ([`policy`]) decides for each buffer when it is emptied: large buffers where updates
 //! dominate, small ones where lookups do.
 //!
-//! One `put`, from top to bottom (`change`): it is appended to the root's buffer (`buffers`), which
+//! One `put`, from top to bottom (`operations`): it is appended to the root's buffer (`buffers`), which
 //! holds entries in memory until the pool is full. When a buffer is too large, or a lookup finds
-//! that it should have been emptied before (`lookup`), it is emptied (`empty_buffer`): sorted
+//! that it should have been emptied before, it is emptied (`empty_buffer`): sorted
 //! (`flight`), and handed to the buffers at the next buffered level or to the leaves. Leaves split,
 //! borrow and merge (`rebalance`). On raw flash nodes are small, never stay where they were, and
 //! are found by a table (`nodes`); on a disk they are pages, rewritten in place (`in_place`).
@@ -46,7 +46,7 @@ mod bare_tree;
 mod buffer_pool;
 mod buffers;
 mod cache;
-mod change;
+mod census;
 mod check;
 mod checkpoint_state;
 mod chunks;
@@ -55,14 +55,15 @@ mod cost;
 mod counters;
 mod empty_buffer;
 mod flight;
+mod generation;
 mod ground;
 mod in_place;
 mod layout;
 mod limits;
 mod load;
-mod lookup;
 mod make;
 mod nodes;
+mod operations;
 mod plan;
 mod rebalance;
 mod reclaim;
@@ -79,21 +80,25 @@ use alloc::vec::Vec;
 use core::fmt::Display;
 
 use device::Meter;
-use store::{Recovery, Update};
+use store::{Growth, Recovery, Update};
 
 use bare_tree::BareTree;
 use buffers::Buffers;
+use census::{Census, Chip};
+use checkpoint_state::PIECE_BYTES;
 use cost::Estimator;
 use counters::Counters;
 use empty_buffer::{PutBack, Top};
 use flight::Flight;
+use generation::Generation;
+use in_place::Disk;
+use in_place::room::More;
 use index::bounds::can_be;
 use index::{Cursor, Error, KeyRange, Read, Result, Resume, Statistics, Tree};
 use index::{DeletePolicy, TreeDescriptor};
 use limits::Limits;
 use plan::Plan;
 use rebalance::Lean;
-use reclaim::Generation;
 use room::Room;
 use sharing::Sharing;
 
@@ -150,6 +155,115 @@ impl LaTree<'_> {
             what: "a change of the tree failed midway: the index must be opened again",
         })
     }
+
+    /// What there is now, as far as room matters.
+    fn census(&self) -> Census<'_> {
+        let (bare, buffers, entry) = (&self.bare, &self.buffers, self.plan.entry_most);
+        let codecs = &bare.nodes.codecs;
+        Census {
+            plan: &self.plan,
+            height: bare.height.into(),
+            levels: bare.levels,
+            // One that is split elsewhere than in the middle is so for as many as follow.
+            refill: (
+                (codecs.leaf.capacity(entry, 0) / 2).max(1) as u32,
+                (codecs.inner.capacity(entry, 4) / 2).max(2) as u32,
+            ),
+            nodes: bare.count(),
+            dirty: bare.nodes.cache.dirty_frames().into(),
+            numbers: bare.nodes.numbers(),
+            chunks: bare.nodes.chunk_pages(),
+            pending: buffers.pending,
+            pending_bytes: buffers.pending_bytes,
+            records: buffers.records.len() as u64,
+            pool_bytes: buffers.pool.memory_bytes(),
+            tables_below: bare.log.memory().tables,
+            names: bare.log.recovery().checkpoints().len() as u64,
+            chip: bare.log.chip().map_or(Chip::default(), |log| Chip {
+                block: log.geometry().pages_per_block().into(),
+                good_blocks: log.good_blocks(),
+                pinned_blocks: self.pinned_blocks,
+                released_blocks: log.released_blocks(),
+                free_blocks: log.free_blocks(),
+                free_pages: log.free_pages().into(),
+                own_blocks: log.own_reserve(),
+            }),
+        }
+    }
+
+    /// True if there is room to change one more leaf before the next checkpoint.
+    fn may_step(&self) -> bool {
+        let disk = self.bare.log.disk();
+        disk.is_none_or(|disk| self.census().may_step(disk, &self.limits))
+    }
+
+    /// True if all that is pending finds room on a disk, with so much more; the file grows for it
+    /// where it can.
+    fn finds_room(&mut self, more: More) -> Result<bool> {
+        while self.bare.log.disk().is_some_and(|disk| !self.census().fits(disk, more)) {
+            if !self.bare.log.disk_mut().map_or(Ok(false), Disk::extend)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Counts anew what may come.
+    fn count_room(&mut self, is_base: bool) {
+        let mut room = core::mem::take(&mut *self.room);
+        room.count(&self.census(), is_base);
+        *self.room = room;
+    }
+
+    /// Counts room from a checkpoint on.
+    fn begin_room(&mut self) {
+        let mut room = core::mem::take(&mut *self.room);
+        room.begin(&self.census());
+        *self.room = room;
+    }
+
+    /// Refuses so many entries more if the tables have no memory for them.
+    fn check_tables(&self, more: u64) -> Result<()> {
+        if self.sharing.tables.is_none() {
+            return Ok(());
+        }
+        let need = self.census().tables_needed(more);
+        self.sharing.check_tables(need, &self.bare.nodes, &self.buffers)
+    }
+
+    /// Refuses tables that are larger now than they may be, as those of an index can be that had
+    /// more memory, or will be as soon as something waits in every buffer.
+    fn check_tables_now(&self) -> Result<()> {
+        let need = self.table_bytes() + self.buffers.bytes_to_come();
+        self.sharing.check_tables(need, &self.bare.nodes, &self.buffers)
+    }
+
+    /// Lets the tables have memory for so much growth, and for what is known of each buffer once
+    /// something waits in it.
+    fn lend_to_tables(&mut self, growth: Growth) -> Result<()> {
+        let need = self.census().tables_with(growth);
+        self.sharing.lend_to_tables(need, &mut self.bare, &mut self.buffers)
+    }
+
+    /// The same for the nodes that one put may make.
+    fn lend_for_put(&mut self) -> Result<()> {
+        let growth = self.census().demand().growth(1);
+        self.lend_to_tables(growth)
+    }
+
+    /// Moves memory between pool and cache, if that is allowed and worth it.
+    fn share_memory(&mut self) -> Result<()> {
+        if !self.sharing.is_due(&self.bare.nodes, &self.buffers) || !self.has_space() {
+            return Ok(());
+        }
+        self.sharing.share(&self.estimator.units, &mut self.bare, &mut self.buffers)
+    }
+
+    /// Bytes of all tables.
+    fn table_bytes(&self) -> u64 {
+        let below = self.bare.log.memory().tables;
+        self.bare.nodes.table_bytes() + self.buffers.table_bytes() + below
+    }
 }
 
 impl Read for LaTree<'_> {
@@ -187,11 +301,12 @@ impl Read for LaTree<'_> {
         };
         let nodes = self.bare.count();
         let nodes = nodes.div_ceil(u64::from(self.plan.pages.nodes_per_page()));
+        let fragments = self.buffers.fragment_bytes().div_ceil(self.plan.pages.room().into());
         Statistics {
             height: u32::from(self.bare.height),
             live_pages: match self.bare.log.disk() {
                 Some(disk) => disk.file.sectors_used(),
-                None => nodes + self.fragment_pages() + self.chunk_pages(),
+                None => nodes + fragments + self.bare.nodes.chunk_pages(),
             },
             memory,
             memory_peak: memory.cache + memory.buffers + memory.tables,
@@ -263,7 +378,16 @@ impl Tree for LaTree<'_> {
     }
 
     fn admit_savepoint(&mut self) -> Result<()> {
-        if self.bare.log.is_disk() { self.admit_name_on_disk() } else { self.admit_name() }
+        let now = self.census();
+        if let Some(disk) = self.bare.log.disk() {
+            // Right behind a checkpoint all that waits is written: the page file counts the rest.
+            let fits = !self.is_open || now.fits(disk, More { names: 1, ..More::default() });
+            return if fits { Ok(()) } else { Err(self.refusal()) };
+        }
+        match now.admits_name(now.waiting_pages(self.buffers.held_bytes(PIECE_BYTES))) {
+            true => Ok(()),
+            false => Err(self.refusal()),
+        }
     }
 
     fn pin_savepoints(&mut self) -> Result<()> {
@@ -275,7 +399,7 @@ impl Tree for LaTree<'_> {
     }
 
     fn is_drained(&self) -> bool {
-        self.is_bound_by_names() || self.buffers.pending == [0; 2] && !self.may_compact()
+        self.census().is_bound_by_names() || self.buffers.pending == [0; 2] && !self.may_compact()
     }
 
     fn drain(&mut self) -> Result<bool> {
@@ -288,8 +412,8 @@ impl Tree for LaTree<'_> {
     }
 
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
-        if self.bare.log.is_disk() {
-            return self.pages_changed_on_disk(batch);
+        if let Some(disk) = self.bare.log.disk() {
+            return self.census().pages_changed(disk, &self.limits, batch);
         }
         // What was reclaimed is erased by the next checkpoint, which is due then.
         if self.generation.is_waiting { u32::MAX } else { 0 }

@@ -12,6 +12,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use device::{Cause, Page};
 use store::node::{self, Codec};
@@ -69,13 +70,14 @@ pub(super) struct Table {
 
 impl Table {
     fn new(chunk_numbers: u32) -> Self {
+        let chunk_numbers = chunk_numbers.max(1);
         Table { numbers: NodeTable::new(), chunks: Vec::new(), chunk_numbers }
     }
 
     /// Notes that what is stored of `number` changed.
     #[inline]
     pub(super) fn changed(&mut self, number: u32) {
-        let chunk = (number / self.chunk_numbers.max(1)) as usize;
+        let chunk = (number / self.chunk_numbers) as usize;
         if chunk >= self.chunks.len() {
             if chunk >= self.chunks.capacity() {
                 self.chunks.reserve_exact(chunk + 1 - self.chunks.len() + chunk / 8 + 8);
@@ -83,6 +85,40 @@ impl Table {
             self.chunks.resize(chunk + 1, None);
         }
         self.chunks[chunk] = None;
+    }
+
+    /// Chunks that numbers are in.
+    pub(super) const fn chunks_in_use(&self) -> u32 {
+        self.numbers.high_water().div_ceil(self.chunk_numbers)
+    }
+
+    /// The numbers of a chunk.
+    pub(super) fn range(&self, chunk: u32) -> Range<u32> {
+        let first = chunk.saturating_mul(self.chunk_numbers);
+        first..first.saturating_add(self.chunk_numbers).min(self.numbers.high_water())
+    }
+
+    /// The page of a chunk that did not change since it was stored.
+    pub(super) fn page_of(&self, chunk: u32) -> Option<Page> {
+        self.chunks.get(chunk as usize).copied().flatten()
+    }
+
+    /// Notes that a chunk is stored in `page`.
+    pub(super) fn stored(&mut self, chunk: u32, page: Page) {
+        // It may never have been marked, if all of it was there before an opening.
+        self.changed(chunk.saturating_mul(self.chunk_numbers));
+        if let Some(known) = self.chunks.get_mut(chunk as usize) {
+            *known = Some(page);
+        }
+    }
+
+    /// Appends how many numbers there are, and where the chunks stand.
+    pub(super) fn encode(&self, record: &mut Vec<u8>) {
+        record.extend_from_slice(&self.numbers.high_water().to_le_bytes());
+        for chunk in 0..self.chunks_in_use() {
+            let page = self.page_of(chunk).unwrap_or(Page(u32::MAX));
+            record.extend_from_slice(&page.0.to_le_bytes());
+        }
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
@@ -176,6 +212,11 @@ impl Nodes {
         u64::from(self.plain.numbers.nodes()) + u64::from(self.buffered.numbers.nodes())
     }
 
+    /// Pages of the chunks of both tables.
+    pub(super) fn chunk_pages(&self) -> u64 {
+        (self.plain.chunks.len() + self.buffered.chunks.len()) as u64
+    }
+
     pub(super) fn table_bytes(&self) -> u64 {
         self.plain.memory_bytes() + self.buffered.memory_bytes()
     }
@@ -243,6 +284,15 @@ impl Nodes {
         };
         let frame = self.frame(log, id, level, cause)?;
         Ok(self.cache.node(frame))
+    }
+
+    /// Chunks of tables that stand in old pages are to be written again.
+    pub(super) fn forget_old_chunks(&mut self, log: &Ground<'_>) {
+        for table in [&mut self.plain, &mut self.buffered] {
+            for chunk in &mut table.chunks {
+                *chunk = chunk.filter(|page| !log.is_old(*page));
+            }
+        }
     }
 
     /// Node `id`, whichever level it is at.

@@ -377,6 +377,11 @@ impl Plan {
         Ok(Some(plan))
     }
 
+    /// The choices that are stored with the tree.
+    pub(super) const fn choices(&self) -> Choices {
+        Choices { node_bytes: self.pages.node_bytes(), levels_a_buffer: self.levels_a_buffer }
+    }
+
     /// Refuses a pool and a cache for which the system has no memory.
     pub(super) fn check_memory(&self) -> Result<()> {
         let node = NodeCache::bytes_a_node(self.pages.node_bytes() as usize);

@@ -230,7 +230,10 @@ impl LaTree<'_> {
 
     /// True if the entries in the buffer of node `id` may come to other buffers.
     fn may_take_aside(&self, id: NodeId) -> bool {
-        id.buffer().is_none_or(|number| self.has_room_to_rebuffer(number))
+        self.bare.log.is_disk()
+            || id.buffer().is_none_or(|number| {
+                self.census().has_room_to_rebuffer(&self.buffers.record(number))
+            })
     }
 
     /// Merges two neighbours, and what their buffers hold; false if there is no room for that.
@@ -296,10 +299,10 @@ impl LaTree<'_> {
         else {
             return Ok(false);
         };
-        let before = self.time_ns();
+        let before = self.bare.log.time_ns();
         self.find_buffer(id, cause)?;
         self.take_off(number, cause)?;
-        self.counters.buffers_rebalanced_ns += self.time_ns() - before;
+        self.counters.buffers_rebalanced_ns += self.bare.log.time_ns() - before;
         Ok(true)
     }
 
@@ -311,11 +314,11 @@ impl LaTree<'_> {
         without: Option<&[u8]>,
         cause: Cause,
     ) -> Result<()> {
-        let before = self.time_ns();
+        let before = self.bare.log.time_ns();
         self.top.begin(level);
         self.distribute_to_buffers(level, without, cause)?;
         self.top.restructured = true;
-        self.counters.buffers_rebalanced_ns += self.time_ns() - before;
+        self.counters.buffers_rebalanced_ns += self.bare.log.time_ns() - before;
         Ok(())
     }
 

@@ -4,14 +4,13 @@ use alloc::vec::Vec;
 
 use device::Page;
 
-use super::super::LaTree;
 use super::super::buffer_pool::{BufferId, Copied, Taken};
 use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, open_fragment, seal_fragment};
 use super::super::nodes::damaged;
 use super::super::plan::CHUNK_HEADER;
 use super::super::table::{BufferRecord, Chunked};
 use super::root::pages_in;
-use super::{POOL, append, read};
+use super::{POOL, State, append, read};
 use index::Result;
 
 /// The end of the entries in a page of the pool.
@@ -44,13 +43,13 @@ struct Reading {
     is_left: bool,
 }
 
-impl LaTree<'_> {
+impl State<'_, '_> {
     /// Writes the pool's entries, and the list of their pages to `record`.
-    pub(super) fn write_pool(&mut self, record: &mut Vec<u8>) -> Result<()> {
+    pub(in super::super) fn write_pool(&mut self, record: &mut Vec<u8>) -> Result<()> {
         let count_at = record.len();
         record.extend_from_slice(&[0; 4]);
         let mut bytes = core::mem::take(&mut self.buffers.page);
-        let start = self.bare.log.content_start() + CHUNK_HEADER as usize;
+        let start = self.log.content_start() + CHUNK_HEADER as usize;
         let filling = Filling { bytes: &mut bytes, at: start, start, pages: 0, list: record };
         let pages = self.write_pool_pages(filling);
         self.buffers.page = bytes;
@@ -117,7 +116,7 @@ impl LaTree<'_> {
         page.bytes[page.at..].fill(0xFF);
         let (records, start) = (&self.buffers.records, page.start);
         let seal = &mut |at, bytes: &mut [u8]| seal_pieces(records, (at, start), bytes);
-        let at = append(&mut self.bare.log, (POOL, page.pages), page.bytes, seal)?;
+        let at = append(self.log, (POOL, page.pages), page.bytes, seal)?;
         page.list.extend_from_slice(&at.0.to_le_bytes());
         page.pages += 1;
         page.at = page.start;
@@ -129,7 +128,7 @@ impl LaTree<'_> {
         let mut reading = Reading { number: NO_BUFFER, fragments: 0, is_left: false };
         for (chunk, page) in pages_in(list).enumerate() {
             let mut bytes = core::mem::take(&mut self.buffers.page);
-            let taken = read(&mut self.bare.log, (POOL, chunk as u32), page, &mut bytes)
+            let taken = read(self.log, (POOL, chunk as u32), page, &mut bytes)
                 .and_then(|at| self.take_pool_page((page, at), &bytes, &mut reading));
             self.buffers.page = bytes;
             taken?;

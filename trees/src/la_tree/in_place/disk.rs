@@ -51,7 +51,7 @@ pub(in super::super) struct Disk<'d> {
     /// For each page, how many fragments in it belong to buffers.
     live: Box<[u16]>,
     /// The pages of the state at the last checkpoint.
-    pub(in super::super) state: Vec<Page>,
+    pub(super) state: Vec<Page>,
     /// Pages that `live` counts.
     pub(in super::super) pages_live: u32,
     /// Nodes of the tree.
@@ -215,6 +215,13 @@ impl<'d> Disk<'d> {
     pub(in super::super) fn begin_state(&mut self) -> Result<()> {
         self.gone_down = 0;
         self.drop_state(Cause::Checkpoint)
+    }
+
+    /// Appends the list of the pages of the state behind the first `pages` to a root record.
+    pub(in super::super) fn encode_state_from(&self, pages: usize, record: &mut Vec<u8>) {
+        let list = self.state.get(pages..).unwrap_or_default();
+        record.extend_from_slice(&(list.len() as u32).to_le_bytes());
+        list.iter().for_each(|page| record.extend_from_slice(&page.0.to_le_bytes()));
     }
 
     /// Appends what only a tree on a disk has to its root record.

@@ -8,7 +8,7 @@
 //!
 //! # What is different from raw flash
 //! - A value too long for a leaf stands in pages of its own, as everywhere on disks. Such an entry
-//!   does not wait in buffers: it goes to its leaf at once ([`change`](super::change)).
+//!   does not wait in buffers: it goes to its leaf at once ([`operations`](super::operations)).
 //! - Emptying rewrites many pages that the last checkpoint needs. Where the way back has no room
 //!   for them, a buffer is emptied only in part, and the rest waits for the next checkpoint
 //!   ([`room`]).

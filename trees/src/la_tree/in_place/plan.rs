@@ -93,7 +93,7 @@ pub(in super::super) fn footprint(options: &Options, disk: SectorGeometry) -> Re
     let options = Options { memory_bytes: memory_least, ..options.clone() };
     let (plan, _) = plan(&options, shape, given, disk)?;
     let is_shared = choices.node_bytes < disk.sector_bytes();
-    let (pages, images) = plan.needs_at_first(durability, is_shared);
+    let (pages, images) = super::room::needs_at_first(&plan, durability, is_shared);
     let (most, tables) = PageFile::pages_and_tables(disk, choices.node_bytes, durability)?;
     let file = options.page_file(choices.node_bytes, 0);
     Ok(Footprint {

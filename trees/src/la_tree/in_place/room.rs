@@ -20,13 +20,13 @@
 //! A name is one `N` more; a step leaves what `W` and `N` take. Where nothing changed, the state is
 //! not written again: so `C` counts the page file's own pages alone, and closing takes none.
 
-use store::{Durability, Recovery, Update};
+use store::{Durability, OverflowValue, Recovery, Update};
 
-use super::super::LaTree;
+use super::super::census::Census;
 use super::super::checkpoint_state::{PIECE_BYTES, ROOT_BYTES};
+use super::super::limits::Limits;
 use super::super::plan::Plan;
 use super::{Disk, ROOT_PAGES};
-use index::Result;
 
 /// What is to find room beside what is pending.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,19 +41,32 @@ pub(in super::super) struct More {
     pub(in super::super) names: usize,
 }
 
-/// What a tree is, as far as room matters.
+impl More {
+    /// What `batch` brings.
+    pub(in super::super) fn of(batch: &[Update<'_>], limits: &Limits, disk: &Disk<'_>) -> Self {
+        let mut more = More::default();
+        for update in batch {
+            let (key, value) = match update {
+                Update::Put { key, value } => (key, value.len()),
+                Update::Delete { key } => (key, 0),
+                Update::PutStored { key, .. } => (key, OverflowValue::ENCODED_BYTES),
+            };
+            let is_delete = matches!(update, Update::Delete { .. });
+            more.puts += u64::from(!is_delete);
+            more.deletes += u64::from(is_delete);
+            let long = limits.long_bytes(update);
+            more.pages += long.map_or(0, |length| u64::from(disk.file.pages_for_long(length)));
+            let value = long.map_or(value, |_| OverflowValue::ENCODED_BYTES);
+            more.bytes += (key.len() + value + 1) as u64;
+        }
+        more
+    }
+}
+
+/// What of a disk matters.
 #[derive(Clone, Copy, Debug, Default)]
 struct Now {
     durability: Durability,
-    height: u64,
-    leaves: u64,
-    /// Children that an inner node takes.
-    children: u64,
-    /// Records of buffers.
-    records: u64,
-    /// Entries in buffers of inner subtrees and of leaf subtrees, and bytes of both.
-    pending: [u64; 2],
-    pending_bytes: u64,
     /// Bytes that went down to leaves, which a replay may leave in buffers.
     gone_down: u64,
     /// True if there are pages of fragments.
@@ -65,17 +78,17 @@ struct Now {
     reused: Option<u64>,
 }
 
-impl Plan {
+impl Census<'_> {
     /// Pages that the state at a checkpoint takes, if `held` bytes of `entries` entries are in the
     /// pool.
-    fn state_pages(&self, now: &Now, held: u64, entries: u64) -> u64 {
-        let room = u64::from(self.pages.room()) - 32;
-        let records = now.records + 2;
-        let chunks = records / u64::from(self.chunks.1.max(1)) + 1;
+    fn state_pages(&self, held: u64, entries: u64) -> u64 {
+        let room = u64::from(self.plan.pages.room()) - 32;
+        let records = self.records + 2;
+        let chunks = records / u64::from(self.plan.chunks.1.max(1)) + 1;
         let heads = PIECE_BYTES * records.min(entries);
         let pool = (held + heads).div_ceil(room / 2);
         // The page file has room for a root record as long as the last.
-        let root = (ROOT_BYTES + 4 * (now.height + chunks + pool)) / room;
+        let root = (ROOT_BYTES + 4 * (self.height + chunks + pool)) / room;
         chunks + pool + root
     }
 
@@ -83,30 +96,30 @@ impl Plan {
     /// have to be kept beside those that there is always room for.
     fn needs_on_disk(&self, now: &Now, more: More) -> (u64, u64) {
         let More { puts, deletes, bytes, pages, .. } = more;
-        let [inner, leaf] = now.pending;
-        let pending = inner + leaf + puts + deletes;
-        let all_bytes = now.pending_bytes + bytes;
-        let node = self.pages.node_bytes() as u64 - 16;
-        let leaves = match inner + leaf + puts {
+        let (plan, height) = (self.plan, self.height);
+        let pending = self.waiting() + puts + deletes;
+        let all_bytes = self.pending_bytes + bytes;
+        let node = plan.pages.node_bytes() as u64 - 16;
+        let leaves = match self.waiting() + puts {
             0 => 0,
-            some => some.min(now.leaves + (4 * (all_bytes + 8 * some)).div_ceil(node)),
+            some => some.min(self.leaves() + (4 * (all_bytes + 8 * some)).div_ceil(node)),
         };
-        let (children, height) = (now.children.max(4) / 2, now.height);
+        let children = u64::from(self.refill.1);
         let nodes = leaves + leaves / (children - 1) + if leaves > 0 { height + 1 } else { 0 };
-        let levels = height / u64::from(self.levels_a_buffer) + 1;
-        let room = u64::from(self.pages.room());
+        let levels = height / u64::from(plan.levels_a_buffer) + 1;
+        let room = u64::from(plan.pages.room());
         let spread = all_bytes + 13 * pending;
-        let pool = self.sizes.pool.most();
+        let pool = plan.sizes.pool.most();
         let held = spread.min(2 * pool);
         let going = if levels > 1 { spread * (levels - 1) } else { 0 };
         // Cells may be half empty. What fits the pool never becomes a fragment.
         let stays = !now.fragments && 2 * all_bytes + 16 * pending <= pool / 2;
         let fragments = if stays { 0 } else { (going + held).div_ceil(room) + 2 };
         let journal = (2 * now.gone_down).div_ceil(room);
-        let state = self.state_pages(now, held, pending);
+        let state = self.state_pages(held, pending);
         // What a delete may need when nothing else is pending: the next state stands beside that
         // which is written then, and gives back only what the last one takes now.
-        let least = self.state_pages(now, self.entry_most as u64 + 13, 1);
+        let least = self.state_pages(plan.entry_most as u64 + 13, 1);
         let reserve = match puts {
             0 => 0,
             _ => (least + 1).saturating_sub(now.state).max(2),
@@ -125,55 +138,54 @@ impl Plan {
         (need, images)
     }
 
-    /// Pages and images that a tree needs which is made and comes to have one entry, if pages
-    /// share sectors or not. The first state stands beside the next, and so do root records.
-    pub(super) fn needs_at_first(&self, durability: Durability, is_shared: bool) -> (u64, u64) {
+    /// The same as `disk` is, with names.
+    fn needs_on(&self, disk: &Disk<'_>, more: More) -> (u64, u64) {
+        let durability = disk.file.durability();
         let now = Now {
             durability,
-            height: 1,
-            leaves: 1,
-            records: 1,
-            reused: (is_shared && durability != Durability::None).then_some(0),
-            ..Now::default()
+            gone_down: if durability.has_journal() { disk.gone_down } else { 0 },
+            fragments: disk.pages_of_fragments() > 0,
+            live: disk.pages_live.into(),
+            state: disk.state.len() as u64,
+            reused: disk.file.keeps_free_pages().then(|| disk.file.pages_kept_free().into()),
         };
-        // The root is there, and so is the record of its buffer.
-        let pages = 1 + self.state_pages(&now, 0, 0) + ROOT_PAGES;
-        let bytes = self.entry_most as u64;
-        self.needs_on_disk(&now, More { puts: 1, bytes, pages, ..More::default() })
+        self.needs_on_disk(&now, more)
     }
-}
 
-impl LaTree<'_> {
+    /// True if all that is pending finds room, with so much more.
+    pub(in super::super) fn fits(&self, disk: &Disk<'_>, more: More) -> bool {
+        let (pages, images) = self.needs_on(disk, more);
+        disk.file.has_room(pages, images, more.names)
+    }
+
     /// Pages in use that one step of emptying changes: on each level a node, and its neighbour or a
     /// page that comes to name free ones.
-    pub(in super::super) fn step_pages(&self) -> u32 {
-        2 * u32::from(self.bare.height) + 3
+    const fn step_pages(&self) -> u32 {
+        2 * self.height as u32 + 3
     }
 
     /// True if the pages of one more step can be kept for the last checkpoint. In a replay the room
     /// is for long values, which can't wait: with other memory more or less of what came between
     /// them went down before, and the next one has to find what it found then.
-    pub(in super::super) fn may_step(&self) -> bool {
-        self.bare.log.disk().is_none_or(|disk| {
-            let waits = self.limits.has_long_values() && disk.file.is_replaying();
-            let (promised, images) = self.needs_on_disk(disk, More::default());
-            !waits && disk.file.changes_left(promised, images) >= self.step_pages()
-        })
+    pub(in super::super) fn may_step(&self, disk: &Disk<'_>, limits: &Limits) -> bool {
+        let waits = limits.has_long_values() && disk.file.is_replaying();
+        let (promised, images) = self.needs_on(disk, More::default());
+        !waits && disk.file.changes_left(promised, images) >= self.step_pages()
     }
 
     /// Pages that `batch` changes at most before it asks whether there is room.
-    pub(in super::super) fn pages_changed_on_disk(&self, batch: &[Update<'_>]) -> u32 {
-        let Some(disk) = self.bare.log.disk() else {
-            return 0;
-        };
+    pub(in super::super) fn pages_changed(
+        &self,
+        disk: &Disk<'_>,
+        limits: &Limits,
+        batch: &[Update<'_>],
+    ) -> u32 {
         let mut pages = self.step_pages();
         let mut longest = disk.longest_value;
-        for update in batch {
-            if let Some(bytes) = self.limits.long_bytes(update) {
-                longest = longest.max(bytes);
-                let written = disk.file.pages_changed_to_write_long(bytes);
-                pages = pages.saturating_add(self.step_pages()).saturating_add(written);
-            }
+        for bytes in batch.iter().filter_map(|update| limits.long_bytes(update)) {
+            longest = longest.max(bytes);
+            let written = disk.file.pages_changed_to_write_long(bytes);
+            pages = pages.saturating_add(self.step_pages()).saturating_add(written);
         }
         if longest > 0 {
             let freeing = disk.file.pages_changed_to_free_long(longest);
@@ -181,83 +193,24 @@ impl LaTree<'_> {
         }
         pages
     }
+}
 
-    /// True if all that is pending finds room, with so much more.
-    pub(in super::super) fn fits_on_disk(&self, more: More) -> bool {
-        self.bare.log.disk().is_none_or(|disk| {
-            let (pages, images) = self.needs_on_disk(disk, more);
-            disk.file.has_room(pages, images, more.names)
-        })
+impl Disk<'_> {
+    /// Lets the file grow; false if it can't.
+    pub(in super::super) fn extend(&mut self) -> index::Result<bool> {
+        Ok(Recovery::extend(&mut self.file)?)
     }
+}
 
-    fn admit_if(&self, fits: bool) -> Result<()> {
-        let full = store::Error::Full { pages: u64::from(self.bare.log.pages()) };
-        if fits { Ok(()) } else { Err(full.into()) }
-    }
-
-    /// Refuses one more name if what is pending would find no room. Right behind a checkpoint all
-    /// of that is written: the page file counts the rest.
-    pub(in super::super) fn admit_name_on_disk(&self) -> Result<()> {
-        let more = More { names: 1, ..More::default() };
-        self.admit_if(!self.is_open || self.fits_on_disk(more))
-    }
-
-    /// True if all that is pending finds room, with so much more; the file grows for it where it
-    /// can.
-    pub(in super::super) fn finds_room(&mut self, more: More) -> Result<bool> {
-        while !self.fits_on_disk(more) {
-            let Some(disk) = self.bare.log.disk_mut() else {
-                return Ok(false);
-            };
-            if !Recovery::extend(&mut disk.file)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    fn needs_on_disk(&self, disk: &Disk<'_>, more: More) -> (u64, u64) {
-        let durability = disk.file.durability();
-        let now = Now {
-            durability,
-            height: self.bare.height.into(),
-            leaves: self.bare.leaves(),
-            children: self.bare.nodes.codecs.inner.capacity(self.plan.entry_most, 4) as u64,
-            records: self.buffers.records.len() as u64,
-            pending: self.buffers.pending,
-            pending_bytes: self.buffers.pending_bytes,
-            gone_down: if durability.has_journal() { disk.gone_down } else { 0 },
-            fragments: disk.pages_of_fragments() > 0,
-            live: disk.pages_live.into(),
-            state: disk.state.len() as u64,
-            reused: disk.file.keeps_free_pages().then(|| disk.file.pages_kept_free().into()),
-        };
-        self.plan.needs_on_disk(&now, more)
-    }
-
-    /// Refuses `batch` if there is no room for its worst case.
-    pub(in super::super) fn admit_on_disk(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        let mut more = More::default();
-        for update in batch {
-            let (key, value) = match update {
-                Update::Put { key, value } => (key, value.len()),
-                Update::Delete { key } => (key, 0),
-                Update::PutStored { key, .. } => (key, store::OverflowValue::ENCODED_BYTES),
-            };
-            more.puts += u64::from(!matches!(update, Update::Delete { .. }));
-            more.deletes += u64::from(matches!(update, Update::Delete { .. }));
-            let value = match (self.limits.long_bytes(update), self.bare.log.disk()) {
-                (Some(length), Some(disk)) => {
-                    more.pages += u64::from(disk.file.pages_for_long(length));
-                    store::OverflowValue::ENCODED_BYTES
-                }
-                _ => value,
-            };
-            more.bytes += (key.len() + value + 1) as u64;
-        }
-        if more.puts > 0 {
-            self.check_tables(more.puts + more.deletes)?;
-        }
-        self.admit_if(self.fits_on_disk(more))
-    }
+/// Pages and images that a tree needs which is made and comes to have one entry, if pages share
+/// sectors or not. The first state stands beside the next, and so do root records.
+pub(super) fn needs_at_first(plan: &Plan, durability: Durability, is_shared: bool) -> (u64, u64) {
+    let mut tree = Census { records: 1, refill: (1, 2), ..Census::of_none(plan) };
+    tree.levels[0] = 1;
+    let reused = (is_shared && durability != Durability::None).then_some(0);
+    let now = Now { durability, reused, ..Now::default() };
+    // The root is there, and so is the record of its buffer.
+    let pages = 1 + tree.state_pages(0, 0) + ROOT_PAGES;
+    let bytes = plan.entry_most as u64;
+    tree.needs_on_disk(&now, More { puts: 1, bytes, pages, ..More::default() })
 }
