@@ -52,6 +52,13 @@ const PLAIN: u8 = 2;
 const BUFFERED: u8 = 3;
 const POOL: u8 = 4;
 
+/// What is stored of a number: where its node stands, and the record of its buffer.
+struct Stored {
+    number: u32,
+    place: u32,
+    record: Option<BufferRecord>,
+}
+
 /// What of a tree is written at a checkpoint.
 pub(super) struct State<'s, 'd> {
     pub(super) log: &'s mut Ground<'d>,
@@ -116,12 +123,12 @@ impl State<'_, '_> {
     }
 
     /// Hands what is stored of each of the first `numbers` numbers of a table to `each`, as far as
-    /// the chunk in `page` has them: where its node stands, and the record of its buffer.
+    /// the chunk in `page` has them.
     fn read_chunk(
         &mut self,
         (kind, chunk): (u8, u32),
         (page, numbers): (Page, u32),
-        each: &mut dyn FnMut(&mut Self, u32, u32, Option<BufferRecord>) -> Result<()>,
+        each: &mut dyn FnMut(&mut Self, &Stored) -> Result<()>,
     ) -> Result<()> {
         let each_chunk = self.table(kind).chunk_numbers;
         let first = chunk.saturating_mul(each_chunk);
@@ -137,7 +144,7 @@ impl State<'_, '_> {
                     let read = BufferRecord::decode(rest).map_err(|what| damaged(page, what))?;
                     (record, rest) = (Some(read.0), read.1);
                 }
-                each(self, number, u32::from_le_bytes(*stored), record)?;
+                each(self, &Stored { number, place: u32::from_le_bytes(*stored), record })?;
             }
             Ok(())
         });
@@ -152,9 +159,8 @@ impl State<'_, '_> {
             self.table(kind).numbers = table;
             for (chunk, page) in (0..).zip(pages_in(list)) {
                 self.table(kind).stored(chunk, page);
-                let take = &mut |state: &mut Self, number, stored, record| {
-                    state.take((page, kind), (number, stored), record)
-                };
+                let take =
+                    &mut |state: &mut Self, stored: &Stored| state.take((page, kind), stored);
                 self.read_chunk((kind, chunk), (page, numbers), take)?;
             }
             self.table(kind).numbers.release_unwritten();
@@ -162,17 +168,12 @@ impl State<'_, '_> {
         self.read_pool(root.pool)
     }
 
-    fn take(
-        &mut self,
-        (page, kind): (Page, u8),
-        (number, stored): (u32, u32),
-        record: Option<BufferRecord>,
-    ) -> Result<()> {
-        let (shape, pages) = (self.nodes.pages, self.log.pages());
+    fn take(&mut self, (page, kind): (Page, u8), stored: &Stored) -> Result<()> {
+        let (shape, pages, number) = (self.nodes.pages, self.log.pages(), stored.number);
         let is_place = |place| shape.is_place(place, pages);
-        let filled = self.table(kind).numbers.fill(number, stored, is_place);
+        let filled = self.table(kind).numbers.fill(number, stored.place, is_place);
         filled.map_err(|what| damaged(page, what))?;
-        let Some(record) = record else {
+        let Some(record) = stored.record else {
             return Ok(());
         };
         if u64::from(record.fragments()) > shape.fragments(pages) {
@@ -207,21 +208,19 @@ impl State<'_, '_> {
         for (kind, (numbers, list)) in [(PLAIN, root.plain), (BUFFERED, root.buffered)] {
             for (chunk, page) in (0..).zip(pages_in(list)) {
                 self.log.pin(page);
-                let pin = &mut |state: &mut Self, _, stored, record: Option<BufferRecord>| {
-                    state.pin_stored(Place(stored), record.as_ref())
-                };
+                let pin = &mut |state: &mut Self, stored: &Stored| state.pin_stored(stored);
                 self.read_chunk((kind, chunk), (page, numbers), pin)?;
             }
         }
         Ok(())
     }
 
-    fn pin_stored(&mut self, place: Place, record: Option<&BufferRecord>) -> Result<()> {
-        let shape = self.nodes.pages;
+    fn pin_stored(&mut self, stored: &Stored) -> Result<()> {
+        let (shape, place) = (self.nodes.pages, Place(stored.place));
         if place < Place(Place::MOST) && shape.is_place(place, self.log.pages()) {
             self.log.pin(shape.locate(place).0);
         }
-        let Some(mut chain) = record.map(Chain::of) else {
+        let Some(mut chain) = stored.record.as_ref().map(Chain::of) else {
             return Ok(());
         };
         while let Some(link) = chain.newest() {

@@ -170,3 +170,6 @@ impl Flight {
         (self.place + ahead).checked_sub(1).and_then(|place| self.sorter.get(place))
     }
 }
+
+#[cfg(test)]
+mod tests;

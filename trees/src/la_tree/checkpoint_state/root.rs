@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use device::Page;
 use store::EntryShape;
+use store::bytes::Reader;
 
 use super::super::NAME;
 use super::super::generation::Stage;
@@ -14,37 +15,6 @@ use index::{Error, Result, root_record};
 
 /// The version of what a tree writes: the high half of the byte with K. It was 0 in flashtree 0.2.
 const FORMAT: u8 = 1;
-
-/// Reads numbers, or fails as a whole.
-struct Fields<'r>(&'r [u8]);
-
-impl<'r> Fields<'r> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let (head, rest) = self.0.split_first_chunk().ok_or_else(damaged_root)?;
-        self.0 = rest;
-        Ok(*head)
-    }
-
-    fn u8(&mut self) -> Result<u8> {
-        Ok(self.array::<1>()?[0])
-    }
-
-    fn u32(&mut self) -> Result<u32> {
-        Ok(u32::from_le_bytes(self.array()?))
-    }
-
-    fn u64(&mut self) -> Result<u64> {
-        Ok(u64::from_le_bytes(self.array()?))
-    }
-
-    fn pages(&mut self, count: u64) -> Result<&'r [u8]> {
-        let bytes = usize::try_from(count).ok().and_then(|count| count.checked_mul(4));
-        let split = bytes.and_then(|bytes| self.0.split_at_checked(bytes));
-        let (pages, rest) = split.ok_or_else(damaged_root)?;
-        self.0 = rest;
-        Ok(pages)
-    }
-}
 
 pub(in super::super) fn damaged_root() -> Error {
     store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" }.into()
@@ -112,10 +82,12 @@ pub(in super::super) struct Root<'r> {
     pub(in super::super) tail: &'r [u8],
 }
 
-fn decode_head(record: &[u8]) -> Result<(EntryShape, Choices, Fields<'_>)> {
+/// The shape and the choices of a tree, and what of its root record comes behind them.
+fn decode_choices(record: &[u8]) -> Result<(EntryShape, Choices, Reader<'_>)> {
     let (shape, rest) = root_record::decode(record, NAME)?;
-    let mut from = Fields(rest);
-    let (node_bytes, levels) = (from.u32()?, from.u8()?);
+    let mut from = Reader::new(rest);
+    let numbers = from.u32().zip(from.array::<1>());
+    let (node_bytes, [levels]) = numbers.ok_or_else(damaged_root)?;
     let (format, levels_a_buffer) = (levels >> 4, levels & 0xF);
     if format != FORMAT {
         let what = match format {
@@ -133,42 +105,48 @@ fn decode_head(record: &[u8]) -> Result<(EntryShape, Choices, Fields<'_>)> {
 /// What has to be known of a tree before it is made: the shape of its entries, and the choices it
 /// was made with.
 pub(in super::super) fn describe(record: &[u8]) -> Result<(EntryShape, Choices)> {
-    decode_head(record).map(|(shape, choices, _)| (shape, choices))
+    decode_choices(record).map(|(shape, choices, _)| (shape, choices))
 }
 
 impl<'r> Root<'r> {
     /// Reads `record` of a tree whose chunks have so many numbers.
     pub(in super::super) fn decode(record: &'r [u8], chunks: (u32, u32)) -> Result<Self> {
-        let (shape, choices, mut from) = decode_head(record)?;
-        let (root, height) = (NodeId(from.u32()?), from.u8()?);
-        let is_possible =
-            usize::from(height.wrapping_sub(1)) < HEIGHT_MOST && root.buffer().is_some();
-        if !is_possible {
-            return Err(damaged_root());
-        }
-        let entries = from.u64()?;
+        let (shape, choices, from) = decode_choices(record)?;
+        Self::decode_rest((shape, choices), from, chunks).ok_or_else(damaged_root)
+    }
+
+    /// `None` if it makes no sense.
+    fn decode_rest(
+        (shape, choices): (EntryShape, Choices),
+        mut from: Reader<'r>,
+        chunks: (u32, u32),
+    ) -> Option<Self> {
+        let (root, [height]) = (NodeId(from.u32()?), from.array()?);
+        let is_possible = (1..=HEIGHT_MOST).contains(&height.into()) && root.buffer().is_some();
+        let entries = from.u64().filter(|_| is_possible)?;
         let mut levels = [0; HEIGHT_MOST];
         for nodes in levels.iter_mut().take(height.into()) {
             *nodes = from.u32()?;
         }
-        let next_owner = from.u32()?;
-        let (first, first_owner) = (from.u64()?, from.u32()?);
-        let (stage, next) = (from.u8()?, from.u32()?);
+        let (next_owner, first, first_owner) = (from.u32()?, from.u64()?, from.u32()?);
+        let (stage, next) = (from.array()?, from.u32()?);
         let stage = match stage {
-            0 => None,
-            1 => Some(Stage::InnerBuffers(next)),
-            2 => Some(Stage::LeafBuffers(next)),
-            3 => Some(Stage::Plain(next)),
-            4 => Some(Stage::Buffered(next)),
-            _ => return Err(damaged_root()),
+            [0] => None,
+            [1] => Some(Stage::InnerBuffers(next)),
+            [2] => Some(Stage::LeafBuffers(next)),
+            [3] => Some(Stage::Plain(next)),
+            [4] => Some(Stage::Buffered(next)),
+            _ => return None,
         };
-        let mut table = |chunk: u32| -> Result<(u32, &'r [u8])> {
+        let mut table = |chunk: u32| {
             let numbers = from.u32()?;
-            Ok((numbers, from.pages(u64::from(numbers.div_ceil(chunk.max(1))))?))
+            let chunks = usize::try_from(numbers.div_ceil(chunk.max(1))).ok()?;
+            Some((numbers, from.bytes(chunks.checked_mul(4)?)?))
         };
         let (plain, buffered) = (table(chunks.0)?, table(chunks.1)?);
         let count = from.u32()?;
-        let pool = from.pages(u64::from(count))?;
+        let pool = from.bytes(usize::try_from(count).ok()?.checked_mul(4)?)?;
+        let tail = from.bytes(from.left())?;
         let head = Head {
             shape,
             choices,
@@ -181,6 +159,6 @@ impl<'r> Root<'r> {
             first_owner,
             stage,
         };
-        Ok(Root { head, plain, buffered, pool, tail: from.0 })
+        Some(Root { head, plain, buffered, pool, tail })
     }
 }
