@@ -15,13 +15,14 @@ use device::{Cause, Page};
 use store::PageKind;
 
 use super::buffer_pool::{BufferId, BufferPool, PoolSize};
+use super::chunks::Chunked;
 use super::cost::{Ratio, Subtree};
 use super::counters::BufferCounters;
 use super::ground::Ground;
 use super::layout::{FRAGMENT_HEADER_BYTES, Owner, PageShape};
 use super::policy::{Decision, Estimate, Policy, Registers};
 use super::stream::{Form, GROUP, Pending};
-use super::table::{BufferRecord, Chunked};
+use super::table::BufferRecord;
 use index::Result;
 
 mod fences;

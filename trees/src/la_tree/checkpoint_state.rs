@@ -34,9 +34,9 @@ use store::PageKind;
 use super::buffers::{Buffers, Chain};
 use super::ground::Ground;
 use super::layout::Place;
-use super::nodes::{Nodes, Table, damaged};
+use super::nodes::{Nodes, damaged};
 use super::plan::CHUNK_HEADER;
-use super::table::{BufferRecord, NodeTable};
+use super::table::{BufferRecord, NodeTable, Table};
 use index::{Error, Result};
 
 mod pool;

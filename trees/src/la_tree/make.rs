@@ -1,10 +1,10 @@
-//! How a tree is made and opened on raw flash; on a disk [`in_place`](super::in_place) has it. Both
-//! end in [`LaTree::over`], and a new tree in [`LaTree::plant`].
+//! How a tree is made, opened and stored. What only a disk needs to be ready for one has
+//! [`in_place`](super::in_place).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use device::Medium;
+use device::{Medium, Nand};
 use store::{Growth, PageLog, Recovery};
 
 use super::bare_tree::BareTree;
@@ -30,47 +30,57 @@ use index::{Durable, Index, Result, Tree};
 use index::{MediumShape, Options};
 
 pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let chip = match medium {
-        Medium::Nand(chip) => chip,
-        Medium::Sectors(disk) => return in_place::create(disk, options),
+    let (ground, plan) = match medium {
+        Medium::Nand(chip) => create_on_flash(chip, options)?,
+        Medium::Sectors(disk) => in_place::create(disk, options)?,
     };
+    let mut tree = LaTree::over(ground, plan)?;
+    tree.plant()?;
+    Ok(Box::new(Durable::create(tree)?))
+}
+
+pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
+    let (ground, plan, record) = match medium {
+        Medium::Nand(chip) => open_on_flash(chip, options)?,
+        Medium::Sectors(disk) => in_place::open(disk, options)?,
+    };
+    let mut tree = LaTree::over(ground, plan)?;
+    tree.restore(&record)?;
+    tree.check_tables_now()?;
+    Ok(Box::new(Durable::open(tree)?))
+}
+
+fn create_on_flash<'d>(chip: Box<dyn Nand + 'd>, options: &Options) -> Result<(Ground<'d>, Plan)> {
     let geometry = chip.geometry();
     let choices = plan::choices(options, geometry)?;
     let plan = Plan::new(options, options.shape, choices, geometry)?;
     plan.check_memory()?;
     let (medium, needs) = (MediumShape::Nand(geometry), |like| plan::footprint(options, like));
     medium.check_units(geometry.blocks(), needs)?;
-    let log = PageLog::create(chip, &options.page_log())?;
+    let mut log = PageLog::create(chip, &options.page_log())?;
     medium.check_units(log.good_blocks(), needs)?;
-    let mut tree = LaTree::over(Ground::Chip(log), plan)?;
-    tree.plant()?;
-    Ok(Box::new(Durable::create(tree)?))
+    log.give_back_at_rollback();
+    Ok((Ground::Chip(log), plan))
 }
 
-pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let chip = match medium {
-        Medium::Nand(chip) => chip,
-        Medium::Sectors(disk) => return in_place::open(disk, options),
-    };
+fn open_on_flash<'d>(
+    chip: Box<dyn Nand + 'd>,
+    options: &Options,
+) -> Result<(Ground<'d>, Plan, Vec<u8>)> {
     let geometry = chip.geometry();
-    let (log, record) = PageLog::open_with(chip, &options.page_log())?;
+    let (mut log, record) = PageLog::open_with(chip, &options.page_log())?;
     let (shape, choices) = checkpoint_state::describe(&record)?;
     let durability = Some(log.durability());
     let options = Options { durability, ..options.clone() };
     let plan = Plan::new(&options, shape, choices, geometry)?;
     plan.check_memory()?;
-    let mut tree = LaTree::over(Ground::Chip(log), plan)?;
-    tree.restore(&record)?;
-    tree.check_tables_now()?;
-    Ok(Box::new(Durable::open(tree)?))
+    log.give_back_at_rollback();
+    Ok((Ground::Chip(log), plan, record))
 }
 
 impl<'d> LaTree<'d> {
     /// A tree on `log` that has no node yet.
-    pub(super) fn over(mut log: Ground<'d>, plan: Plan) -> Result<Self> {
-        if let Some(log) = log.chip_mut() {
-            log.give_back_at_rollback();
-        }
+    fn over(log: Ground<'d>, plan: Plan) -> Result<Self> {
         let form = Form::new(plan.shape);
         let what = "they can't hold four entries";
         let bytes = plan.pages.node_bytes();

@@ -4,12 +4,16 @@
 //! ADAPT ([`policy`]) decides for each buffer when it is emptied: large buffers where updates
 //! dominate, small ones where lookups do.
 //!
-//! One `put`, from top to bottom (`operations`): it is appended to the root's buffer (`buffers`), which
-//! holds entries in memory until the pool is full. When a buffer is too large, or a lookup finds
-//! that it should have been emptied before, it is emptied (`empty_buffer`): sorted
-//! (`flight`), and handed to the buffers at the next buffered level or to the leaves. Leaves split,
-//! borrow and merge (`rebalance`). On raw flash nodes are small, never stay where they were, and
-//! are found by a table (`nodes`); on a disk they are pages, rewritten in place (`in_place`).
+//! One `put`, from top to bottom (`operations`): it is appended to the root's buffer (`buffers`),
+//! which holds entries in memory until the pool is full. When a buffer is too large, or a lookup
+//! finds that it should have been emptied before, it is emptied (`empty_buffer`): sorted (`flight`),
+//! and handed to the buffers at the next buffered level or to the leaves. Leaves split, borrow and
+//! merge (`rebalance`). On raw flash nodes are small, never stay where they were, and are found by
+//! a table (`nodes`); on a disk they are pages, rewritten in place (`in_place`).
+//!
+//! No part knows the tree: `bare_tree` has the nodes and walks over them, `buffers` what waits,
+//! `flight` what goes down, `generation` what is to leave old pages, `census` and `room` count,
+//! `sharing` lends memory, `checkpoint_state` writes what is in memory only.
 //!
 //! # Words
 //! - A **subtree** is a node with a buffer, and the K levels from it down to the next buffers.

@@ -12,7 +12,6 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
 
 use device::{Cause, Page};
 use store::node::{self, Codec};
@@ -22,7 +21,7 @@ use super::cache::{CacheSize, NodeCache};
 use super::counters::NodeReads;
 use super::ground::Ground;
 use super::layout::{self, NodeId, PageShape, Place, verify_node};
-use super::table::NodeTable;
+use super::table::Table;
 pub(super) use crate::btree::CHILD_BYTES;
 use crate::btree::Codecs;
 use index::{Error, Result};
@@ -57,80 +56,6 @@ impl NodeId {
 /// Damage in `page`.
 pub(super) fn damaged(page: Page, what: &'static str) -> Error {
     store::Error::DamagedPage { page: store::LogicalPage(page.0), what }.into()
-}
-
-/// A table of numbers, and the pages where its chunks stand on flash.
-#[derive(Debug)]
-pub(super) struct Table {
-    pub(super) numbers: NodeTable,
-    /// The page of each chunk; `None` for one that changed since.
-    pub(super) chunks: Vec<Option<Page>>,
-    pub(super) chunk_numbers: u32,
-}
-
-impl Table {
-    fn new(chunk_numbers: u32) -> Self {
-        let chunk_numbers = chunk_numbers.max(1);
-        Table { numbers: NodeTable::new(), chunks: Vec::new(), chunk_numbers }
-    }
-
-    /// Notes that what is stored of `number` changed.
-    #[inline]
-    pub(super) fn changed(&mut self, number: u32) {
-        let chunk = (number / self.chunk_numbers) as usize;
-        if chunk >= self.chunks.len() {
-            if chunk >= self.chunks.capacity() {
-                self.chunks.reserve_exact(chunk + 1 - self.chunks.len() + chunk / 8 + 8);
-            }
-            self.chunks.resize(chunk + 1, None);
-        }
-        self.chunks[chunk] = None;
-    }
-
-    /// Chunks that numbers are in.
-    pub(super) const fn chunks_in_use(&self) -> u32 {
-        self.numbers.high_water().div_ceil(self.chunk_numbers)
-    }
-
-    /// The numbers of a chunk.
-    pub(super) fn range(&self, chunk: u32) -> Range<u32> {
-        let first = chunk.saturating_mul(self.chunk_numbers);
-        first..first.saturating_add(self.chunk_numbers).min(self.numbers.high_water())
-    }
-
-    /// The page of a chunk that did not change since it was stored.
-    pub(super) fn page_of(&self, chunk: u32) -> Option<Page> {
-        self.chunks.get(chunk as usize).copied().flatten()
-    }
-
-    /// Notes that a chunk is stored in `page`.
-    pub(super) fn stored(&mut self, chunk: u32, page: Page) {
-        // It may never have been marked, if all of it was there before an opening.
-        self.changed(chunk.saturating_mul(self.chunk_numbers));
-        if let Some(known) = self.chunks.get_mut(chunk as usize) {
-            *known = Some(page);
-        }
-    }
-
-    /// Appends how many numbers there are, and where the chunks stand.
-    pub(super) fn encode(&self, record: &mut Vec<u8>) {
-        record.extend_from_slice(&self.numbers.high_water().to_le_bytes());
-        for chunk in 0..self.chunks_in_use() {
-            let page = self.page_of(chunk).unwrap_or(Page(u32::MAX));
-            record.extend_from_slice(&page.0.to_le_bytes());
-        }
-    }
-
-    pub(super) fn memory_bytes(&self) -> u64 {
-        self.numbers.memory_bytes() + (self.chunks.capacity() * size_of::<Option<Page>>()) as u64
-    }
-
-    /// The most bytes that it takes with so many numbers, of which a chunk has `chunk_numbers`.
-    pub(super) fn bytes_most(numbers: u64, chunk_numbers: u32) -> u64 {
-        let chunks = numbers / u64::from(chunk_numbers.max(1));
-        let places = (chunks + chunks / 8 + 9) * size_of::<Option<Page>>() as u64;
-        NodeTable::bytes_most(numbers) + places
-    }
 }
 
 /// The nodes of a tree.

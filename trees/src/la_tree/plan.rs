@@ -302,7 +302,7 @@ impl Plan {
             true => Fences::most(memory_bytes, pages.node_bytes()),
             false => 0,
         };
-        let pool = PoolSize::Fixed(0);
+        let pool = PoolSize::fixed(0);
         let sizes = BufferSizes { pool, entry_most: in_stream, entry_least, fences };
         // With less, a range over much would read fragments twice.
         let range_bytes = range_bytes(choices, limit, in_stream);
@@ -359,7 +359,7 @@ impl Plan {
         let divided = |is_shared| {
             let divided = divide(rest, options, (bytes as usize, is_shared));
             divided.filter(|(pool, cache)| {
-                pool.bytes() >= plan.pool_least && cache.frames() >= FRAMES_LEAST
+                pool.bytes >= plan.pool_least && cache.frames() >= FRAMES_LEAST
             })
         };
         let mut is_shared = is_shared(options, memory_bytes);
@@ -386,7 +386,7 @@ impl Plan {
     pub(super) fn check_memory(&self) -> Result<()> {
         let node = NodeCache::bytes_a_node(self.pages.node_bytes() as usize);
         let cache = u64::from(self.cache.frames()) * node;
-        Ok(store::check_memory(self.sizes.pool.bytes() + cache)?)
+        Ok(store::check_memory(self.sizes.pool.bytes + cache)?)
     }
 
     /// What the cost model needs to know, with what reading and writing take on the medium, and
@@ -406,7 +406,7 @@ impl Plan {
             levels_per_buffer: u32::from(self.levels_a_buffer),
             buffering: self.buffering,
             memory_bytes: limited_by(&self.pages, self.memory_bytes),
-            pool_bytes: self.sizes.pool.bytes(),
+            pool_bytes: self.sizes.pool.bytes,
             cache_nodes,
             counts_pool: self.counts_pool,
             shared: self
@@ -488,10 +488,10 @@ fn divide(
     if !is_shared {
         let frames = (rest - bytes) / NodeCache::bytes_a_node(node_bytes);
         let frames = u32::try_from(frames).unwrap_or(u32::MAX).min(1 << 24);
-        return Some((PoolSize::Fixed(bytes), CacheSize::Fixed(frames)));
+        return Some((PoolSize::fixed(bytes), CacheSize::Fixed(frames)));
     }
     let unit = (rest / SHARED_PARTS).max(SHARED_PART_LEAST);
-    let pool = PoolSize::Shared { bytes, most: rest, unit };
+    let pool = PoolSize::shared(bytes, rest, unit);
     Some((pool, CacheSize::shared(node_bytes, rest - bytes, rest, unit)?))
 }
 

@@ -35,8 +35,9 @@ use super::buffers::Buffers;
 use super::census::Census;
 use super::checkpoint_state::ROOT_BYTES;
 use super::compaction::Compaction;
-use super::nodes::{CHILD_BYTES, Table};
+use super::nodes::CHILD_BYTES;
 use super::plan::Plan;
+use super::table::Table;
 use crate::btree::HEIGHT_MOST;
 
 /// How often the bytes that wait are counted.

@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 use device::Page;
 
 use super::super::buffer_pool::{BufferId, Copied, Taken};
+use super::super::chunks::Chunked;
 use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, open_fragment, seal_fragment};
 use super::super::nodes::damaged;
 use super::super::plan::CHUNK_HEADER;
-use super::super::table::{BufferRecord, Chunked};
+use super::super::table::BufferRecord;
 use super::root::pages_in;
 use super::{POOL, State, append, read};
 use index::Result;

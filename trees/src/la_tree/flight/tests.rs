@@ -25,7 +25,7 @@ fn parts(pool: u64) -> (Ground<'static>, Buffers) {
     let log = Ground::Chip(PageLog::create(chip, &PageLogOptions::default()).unwrap());
     let pages = PageShape::new(&geometry, 128).unwrap();
     let sizes =
-        BufferSizes { pool: PoolSize::Fixed(pool), entry_most: 12, entry_least: 4, fences: 0 };
+        BufferSizes { pool: PoolSize::fixed(pool), entry_most: 12, entry_least: 4, fences: 0 };
     let mut buffers = Buffers::new(FORM, pages, &sizes);
     buffers.begin(&log, 0, true).unwrap();
     (log, buffers)

@@ -16,7 +16,7 @@ use crate::la_tree::table::BufferRecord;
 fn parts() -> (Buffers, Nodes) {
     let shape = EntryShape::fixed(4, 4);
     let pages = PageShape::new(&Geometry::new(512, 32, 64).unwrap(), 128).unwrap();
-    let pool = PoolSize::Fixed(4096);
+    let pool = PoolSize::fixed(4096);
     let sizes = BufferSizes { pool, entry_most: 12, entry_least: 4, fences: 0 };
     let mut buffers = Buffers::new(Form::new(shape), pages, &sizes);
     let mut nodes = Nodes::new(shape, pages, CacheSize::Fixed(12), (128, 16)).unwrap();

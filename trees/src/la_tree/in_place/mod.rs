@@ -23,23 +23,24 @@ pub(super) mod room;
 pub(super) use disk::{Disk, PAGE_HEADER};
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use device::Sectors;
 use store::PageFile;
 
+use super::checkpoint_state;
 use super::ground::Ground;
-use super::{LaTree, checkpoint_state};
-use index::{Durable, Index, Result, Tree};
-use index::{MediumShape, Options};
+use super::plan::Plan;
+use index::{MediumShape, Options, Result};
 
 /// Pages of a root record that is longer than a superblock has room for, twice.
 const ROOT_PAGES: u64 = 6;
 
-/// Makes an empty tree on `disk`.
+/// Makes `disk` ready for an empty tree.
 pub(super) fn create<'d>(
     disk: Box<dyn Sectors + 'd>,
     options: &Options,
-) -> Result<Box<dyn Index + 'd>> {
+) -> Result<(Ground<'d>, Plan)> {
     let geometry = disk.geometry();
     let choices = plan::choices(options, geometry)?;
     let durability = options.durability.unwrap_or_default();
@@ -48,29 +49,22 @@ pub(super) fn create<'d>(
     let needs = |like| super::plan::footprint(options, like);
     MediumShape::Sectors(geometry).check_units(geometry.sectors(), needs)?;
     let file = PageFile::create(disk, &options.page_file(choices.node_bytes, bytes))?;
-    let mut tree = LaTree::over(Ground::Disk(Box::new(Disk::new(file))), plan)?;
-    tree.plant()?;
-    Ok(Box::new(Durable::create(tree)?))
+    Ok((Ground::Disk(Box::new(Disk::new(file))), plan))
 }
 
-/// Opens the tree on `disk`.
+/// Opens `disk`, and reads the root record of its tree.
 pub(super) fn open<'d>(
     mut disk: Box<dyn Sectors + 'd>,
     options: &Options,
-) -> Result<Box<dyn Index + 'd>> {
+) -> Result<(Ground<'d>, Plan, Vec<u8>)> {
     let geometry = disk.geometry();
     let found = PageFile::describe(&mut *disk)?;
     let (shape, choices) = checkpoint_state::describe(&found.root_head)?;
     if choices.node_bytes != found.page_bytes {
-        return Err(
-            store::Error::NotAnIndex { is_ours: true, what: "its root record is damaged" }.into()
-        );
+        return Err(checkpoint_state::damaged_root());
     }
     let (plan, bytes) = plan::plan(options, shape, (choices, found.durability), geometry)?;
     plan.check_memory()?;
     let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, bytes))?;
-    let mut tree = LaTree::over(Ground::Disk(Box::new(Disk::new(file))), plan)?;
-    tree.restore(&record)?;
-    tree.check_tables_now()?;
-    Ok(Box::new(Durable::open(tree)?))
+    Ok((Ground::Disk(Box::new(Disk::new(file))), plan, record))
 }

@@ -136,7 +136,7 @@ fn with_memory(
         return Ok(None);
     }
     // Nodes are in the page file's cache.
-    (plan.sizes.pool, plan.pool_least) = (PoolSize::InPieces(pool_bytes), pool_bytes);
+    (plan.sizes.pool, plan.pool_least) = (PoolSize::in_pieces(pool_bytes), pool_bytes);
     plan.has_small_pool = Buffers::has_small_pool(Form::new(shape), &pages, &plan.sizes);
     Ok(Some((plan, file_least + rest - pool_bytes)))
 }

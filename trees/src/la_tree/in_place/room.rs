@@ -109,7 +109,7 @@ impl Census<'_> {
         let levels = height / u64::from(plan.levels_a_buffer) + 1;
         let room = u64::from(plan.pages.room());
         let spread = all_bytes + 13 * pending;
-        let pool = plan.sizes.pool.most();
+        let pool = plan.sizes.pool.most;
         let held = spread.min(2 * pool);
         let going = if levels > 1 { spread * (levels - 1) } else { 0 };
         // Cells may be half empty. What fits the pool never becomes a fragment.
