@@ -6,8 +6,8 @@
 //!
 //! One `put`, from top to bottom (`operations`): it is appended to the root's buffer (`buffers`),
 //! which holds entries in memory until the pool is full. When a buffer is too large, or a lookup
-//! finds that it should have been emptied before, it is emptied (`empty_buffer`): sorted (`flight`),
-//! and handed to the buffers at the next buffered level or to the leaves. Leaves split, borrow and
+//! finds that it should have been emptied before, it is emptied (`empty_buffer`): it is sorted
+//! (`flight`), and handed to the buffers at the next buffered level or to the leaves. Leaves split, borrow and
 //! merge (`rebalance`). On raw flash nodes are small, never stay where they were, and are found by
 //! a table (`nodes`); on a disk they are pages, rewritten in place (`in_place`).
 //!

@@ -263,27 +263,6 @@ impl Nodes {
         Ok((self.frame(log, pair.0, level, cause)?, second))
     }
 
-    /// Two nodes of one level, to be changed.
-    pub(super) fn pair_mut<'n>(
-        &'n mut self,
-        log: &'n mut Ground<'_>,
-        pair: (NodeId, NodeId),
-        level: u8,
-        cause: Cause,
-    ) -> Result<(&'n mut [u8], &'n mut [u8])> {
-        let log = match log {
-            Ground::Disk(disk) => return self.pages_of_pair_mut(disk, pair, level, cause),
-            Ground::Chip(log) => log,
-        };
-        let (first, second) = self.frames(log, pair, level, cause)?;
-        if first == second {
-            return Err(damaged(self.page_of(pair.0), "a node is its own neighbour"));
-        }
-        self.cache.set_dirty(first, true);
-        self.cache.set_dirty(second, true);
-        Ok(self.cache.two_mut(first, second))
-    }
-
     /// A new node at `level`, empty.
     pub(super) fn create(
         &mut self,
