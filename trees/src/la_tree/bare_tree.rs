@@ -10,8 +10,8 @@ use device::Cause;
 use store::{OverflowValue, node};
 
 use super::ground::Ground;
-use super::layout::NodeId;
-use super::nodes::{Nodes, damaged};
+use super::layout::{NodeId, damaged};
+use super::nodes::Nodes;
 use crate::btree::{self, At, Edit, HEIGHT_MOST, Node, NodeSource, Path};
 use index::{Error, Result};
 

@@ -11,18 +11,16 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use device::{Cause, Page};
-use store::PageKind;
-
 use super::buffer_pool::{BufferId, BufferPool, PoolSize};
 use super::chunks::Chunked;
-use super::cost::{Ratio, Subtree};
+use super::cost::{Ratio, SHORT_ABOVE, Subtree};
 use super::counters::BufferCounters;
 use super::ground::Ground;
 use super::layout::{FRAGMENT_HEADER_BYTES, Owner, PageShape};
 use super::policy::{Decision, Estimate, Policy, Registers};
 use super::stream::{Form, GROUP, Pending};
 use super::table::BufferRecord;
+use device::{Cause, Page};
 use index::Result;
 
 mod fences;
@@ -33,12 +31,6 @@ mod spilling;
 pub(super) use fences::{Fences, Wanted};
 use packing::Made;
 pub(super) use reading::Chain;
-
-/// The pool is short of room if more than one in so many of the bytes that come leaves it.
-pub(super) const SHORT_ABOVE: u64 = 64;
-
-/// The kind of pages of fragments.
-pub(super) const FRAGMENTS: PageKind = PageKind::Tree(1);
 
 /// Buffers that are to be emptied and are listed by their numbers; of more, their records tell.
 const LISTED_MOST: usize = 64;

@@ -1,16 +1,30 @@
 //! What the tree is made of, as far as room matters: numbers, and what follows from them alone.
 //!
 //! All pages are of raw flash; on a disk, where a page file keeps the way back, the bounds are
-//! those of [`in_place`](super::in_place::room).
+//! those of [`disk`].
 
 use store::{Demand, Growth, LEVELS_MOST};
 
-use super::checkpoint_state::PIECE_BYTES;
-use super::layout::FRAGMENT_HEADER_BYTES;
-use super::plan::{CHUNK_HEADER, Plan};
-use super::room::{Part, WAITING, pages_of_generations, reserve};
+use super::layout::{CHUNK_HEADER, FRAGMENT_HEADER_BYTES, PIECE_BYTES};
+use super::plan::{Plan, pages_of_generations, reserve};
 use super::table::BufferRecord;
 use crate::btree::HEIGHT_MOST;
+
+mod disk;
+
+pub(super) use disk::{More, needs_at_first};
+
+/// How often the bytes that wait are counted.
+pub(super) const WAITING: u64 = 3;
+
+/// A buffer that is emptied leaf by leaf.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// Pages that have to stay free.
+    pub(super) keep: u64,
+    /// Nodes that there were when that was counted.
+    pub(super) nodes: u64,
+}
 
 /// Numbers of a tree and of the chip that it stands on.
 #[derive(Clone, Copy, Debug)]

@@ -33,20 +33,15 @@ use store::PageKind;
 
 use super::buffers::{Buffers, Chain};
 use super::ground::Ground;
-use super::layout::Place;
-use super::nodes::{Nodes, damaged};
-use super::plan::CHUNK_HEADER;
+use super::layout::{CHUNK_HEADER, Place, damaged};
+use super::nodes::Nodes;
 use super::table::{BufferRecord, NodeTable, Table};
 use index::{Error, Result};
 
 mod pool;
 mod root;
 
-pub(super) use pool::PIECE_BYTES;
-pub(super) use root::{Head, Root, damaged_root, describe, pages_in};
-
-/// Bytes of a root record beside the pages it names and the nodes of each level, at most.
-pub(super) const ROOT_BYTES: u64 = 152;
+pub(super) use root::{Choices, Head, Root, damaged_root, describe, pages_in};
 
 const PLAIN: u8 = 2;
 const BUFFERED: u8 = 3;

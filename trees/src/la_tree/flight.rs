@@ -14,7 +14,7 @@ use store::node::Stored;
 use super::bare_tree::Bounds;
 use super::buffers::{Buffers, Chain};
 use super::ground::Ground;
-use super::nodes::damaged;
+use super::layout::damaged;
 use super::sort_merge::Sorter;
 use super::stream::Pending;
 use index::Result;

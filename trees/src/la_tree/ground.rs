@@ -14,7 +14,7 @@ use device::{Cause, Meter, Page};
 use store::{Memory, PageKind, PageLog, Recovery, Result};
 
 use super::cost::UnitCosts;
-use super::in_place::Disk;
+use super::disk::Disk;
 use super::layout::PageShape;
 
 /// What a tree stands on.
@@ -82,7 +82,7 @@ impl<'d> Ground<'d> {
     pub(super) fn content_start(&self) -> usize {
         match self {
             Ground::Chip(log) => log.content_start(),
-            Ground::Disk(_) => super::in_place::PAGE_HEADER,
+            Ground::Disk(_) => super::disk::PAGE_HEADER,
         }
     }
 

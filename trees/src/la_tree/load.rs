@@ -12,8 +12,8 @@ use store::node::{NodeKey, Stored};
 
 use super::LaTree;
 use super::bare_tree::{QUARTER, Toward};
-use super::in_place::room::More;
-use super::nodes::damaged;
+use super::census::More;
+use super::layout::damaged;
 use super::scan::Scan;
 use crate::btree::{Edit, copy_long};
 use index::read_piece_of;

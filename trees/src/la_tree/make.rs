@@ -1,38 +1,41 @@
-//! How a tree is made, opened and stored. What only a disk needs to be ready for one has
-//! [`in_place`](super::in_place).
+//! How a tree is made, opened and stored.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use device::{Medium, Nand};
-use store::{Growth, PageLog, Recovery};
+use device::{Medium, Nand, Sectors};
+use store::{Growth, PageFile, PageLog, Recovery};
 
+use super::LaTree;
 use super::bare_tree::BareTree;
 use super::buffers::Buffers;
 use super::census::Census;
-use super::checkpoint_state::{self, Head, PIECE_BYTES, Root, State, damaged_root, pages_in};
+use super::checkpoint_state::{self, Head, Root, State, damaged_root, pages_in};
 use super::compaction::Compaction;
 use super::cost::Estimator;
 use super::counters::Counters;
+use super::disk::Disk;
 use super::empty_buffer::{PutBack, Top};
 use super::flight::Flight;
+use super::footprint::footprint;
 use super::generation::Generation;
 use super::ground::Ground;
+use super::layout::PIECE_BYTES;
 use super::limits::Limits;
-use super::nodes::{CHILD_BYTES, Nodes};
+use super::nodes::Nodes;
 use super::plan::{self, Plan};
 use super::rebalance::Lean;
 use super::sharing::Sharing;
 use super::sort_merge::Sorter;
 use super::stream::Form;
-use super::{LaTree, in_place};
+use crate::btree::CHILD_BYTES;
 use index::{Durable, Index, Result, Tree};
 use index::{MediumShape, Options};
 
 pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
     let (ground, plan) = match medium {
         Medium::Nand(chip) => create_on_flash(chip, options)?,
-        Medium::Sectors(disk) => in_place::create(disk, options)?,
+        Medium::Sectors(disk) => create_on_disk(disk, options)?,
     };
     let mut tree = LaTree::over(ground, plan)?;
     tree.plant()?;
@@ -42,7 +45,7 @@ pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dy
 pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
     let (ground, plan, record) = match medium {
         Medium::Nand(chip) => open_on_flash(chip, options)?,
-        Medium::Sectors(disk) => in_place::open(disk, options)?,
+        Medium::Sectors(disk) => open_on_disk(disk, options)?,
     };
     let mut tree = LaTree::over(ground, plan)?;
     tree.restore(&record)?;
@@ -55,7 +58,7 @@ fn create_on_flash<'d>(chip: Box<dyn Nand + 'd>, options: &Options) -> Result<(G
     let choices = plan::choices(options, geometry)?;
     let plan = Plan::new(options, options.shape, choices, geometry)?;
     plan.check_memory()?;
-    let (medium, needs) = (MediumShape::Nand(geometry), |like| plan::footprint(options, like));
+    let (medium, needs) = (MediumShape::Nand(geometry), |like| footprint(options, like));
     medium.check_units(geometry.blocks(), needs)?;
     let mut log = PageLog::create(chip, &options.page_log())?;
     medium.check_units(log.good_blocks(), needs)?;
@@ -76,6 +79,39 @@ fn open_on_flash<'d>(
     plan.check_memory()?;
     log.give_back_at_rollback();
     Ok((Ground::Chip(log), plan, record))
+}
+
+/// Makes `disk` ready for an empty tree.
+fn create_on_disk<'d>(
+    disk: Box<dyn Sectors + 'd>,
+    options: &Options,
+) -> Result<(Ground<'d>, Plan)> {
+    let geometry = disk.geometry();
+    let choices = plan::disk::choices(options, geometry)?;
+    let durability = options.durability.unwrap_or_default();
+    let (plan, bytes) = plan::disk::plan(options, options.shape, (choices, durability), geometry)?;
+    plan.check_memory()?;
+    let needs = |like| footprint(options, like);
+    MediumShape::Sectors(geometry).check_units(geometry.sectors(), needs)?;
+    let file = PageFile::create(disk, &options.page_file(choices.node_bytes, bytes))?;
+    Ok((Ground::Disk(Box::new(Disk::new(file))), plan))
+}
+
+/// Opens `disk`, and reads the root record of its tree.
+fn open_on_disk<'d>(
+    mut disk: Box<dyn Sectors + 'd>,
+    options: &Options,
+) -> Result<(Ground<'d>, Plan, Vec<u8>)> {
+    let geometry = disk.geometry();
+    let found = PageFile::describe(&mut *disk)?;
+    let (shape, choices) = checkpoint_state::describe(&found.root_head)?;
+    if choices.node_bytes != found.page_bytes {
+        return Err(damaged_root());
+    }
+    let (plan, bytes) = plan::disk::plan(options, shape, (choices, found.durability), geometry)?;
+    plan.check_memory()?;
+    let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, bytes))?;
+    Ok((Ground::Disk(Box::new(Disk::new(file))), plan, record))
 }
 
 impl<'d> LaTree<'d> {

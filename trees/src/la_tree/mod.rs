@@ -7,13 +7,15 @@
 //! One `put`, from top to bottom (`operations`): it is appended to the root's buffer (`buffers`),
 //! which holds entries in memory until the pool is full. When a buffer is too large, or a lookup
 //! finds that it should have been emptied before, it is emptied (`empty_buffer`): it is sorted
-//! (`flight`), and handed to the buffers at the next buffered level or to the leaves. Leaves split, borrow and
-//! merge (`rebalance`). On raw flash nodes are small, never stay where they were, and are found by
-//! a table (`nodes`); on a disk they are pages, rewritten in place (`in_place`).
+//! (`flight`), and handed to the buffers at the next buffered level or to the leaves. Leaves split,
+//! borrow and merge (`rebalance`). On raw flash nodes are small, never stay where they were, and
+//! are found by a table (`nodes`); on a disk they are pages, rewritten in place (`disk`).
 //!
-//! No part knows the tree: `bare_tree` has the nodes and walks over them, `buffers` what waits,
-//! `flight` what goes down, `generation` what is to leave old pages, `census` and `room` count,
-//! `sharing` lends memory, `checkpoint_state` writes what is in memory only.
+//! No part knows the tree, and none a part that stands on it: `bare_tree` has the nodes and walks
+//! over them, `buffers` what waits, `flight` what goes down, `generation` what is to leave old
+//! pages, `census` and `room` count, `sharing` lends memory, `checkpoint_state` writes what is in
+//! memory only. `operations`, `empty_buffer`, `rebalance`, `reclaim`, `compaction`, `load` and
+//! `make` are the tree's own, and `scan`, `check`, `resume` and `counters` read it.
 //!
 //! # Words
 //! - A **subtree** is a node with a buffer, and the K levels from it down to the next buffers.
@@ -57,11 +59,12 @@ mod chunks;
 mod compaction;
 mod cost;
 mod counters;
+mod disk;
 mod empty_buffer;
 mod flight;
+mod footprint;
 mod generation;
 mod ground;
-mod in_place;
 mod layout;
 mod limits;
 mod load;
@@ -88,18 +91,17 @@ use store::{Growth, Recovery, Update};
 
 use bare_tree::BareTree;
 use buffers::Buffers;
-use census::{Census, Chip};
-use checkpoint_state::PIECE_BYTES;
+use census::{Census, Chip, More};
 use cost::Estimator;
 use counters::Counters;
+use disk::Disk;
 use empty_buffer::{PutBack, Top};
 use flight::Flight;
 use generation::Generation;
-use in_place::Disk;
-use in_place::room::More;
 use index::bounds::can_be;
 use index::{Cursor, Error, KeyRange, Read, Result, Resume, Statistics, Tree};
 use index::{DeletePolicy, TreeDescriptor};
+use layout::PIECE_BYTES;
 use limits::Limits;
 use plan::Plan;
 use rebalance::Lean;
@@ -119,8 +121,8 @@ pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     parameters: plan::PARAMETERS,
     create: make::create,
     open: make::open,
-    footprint: plan::footprint,
-    predict: plan::predict,
+    footprint: footprint::footprint,
+    predict: footprint::predict,
 };
 
 const NAME: &str = "la-tree";
@@ -148,6 +150,9 @@ pub(crate) struct LaTree<'d> {
     is_open: bool,
     is_poisoned: bool,
 }
+
+const _: () =
+    assert!(size_of::<LaTree<'_>>() as u64 <= plan::TREE_BYTES, "the budget knows the tree");
 
 impl LaTree<'_> {
     /// Refuses to go on after a change that was broken off.

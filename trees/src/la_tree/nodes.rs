@@ -4,7 +4,7 @@
 //! nodes that is being filled, where it can still be found ([`writing`]); when that page is full,
 //! it is programmed, and the node table says where its nodes stand (section 4.3). So it is on raw
 //! flash; on a disk every node is a page of the page file, which has it in its own cache
-//! (`in_place::nodes`).
+//! (`pages`).
 //!
 //! Invariant, on raw flash: the node that is valid is in the cache, or else in the page being
 //! filled, or else where the table says.
@@ -15,24 +15,21 @@ use alloc::vec::Vec;
 
 use device::{Cause, Page};
 use store::node::{self, Codec};
-use store::{EntryShape, PageKind, PageLog, Width};
+use store::{EntryShape, PageLog, Width};
 
 use super::cache::{CacheSize, NodeCache};
 use super::counters::NodeReads;
 use super::ground::Ground;
-use super::layout::{self, NodeId, PageShape, Place, verify_node};
+use super::layout::{self, NodeId, PageShape, Place, damaged, verify_node};
 use super::table::Table;
-pub(super) use crate::btree::CHILD_BYTES;
-use crate::btree::Codecs;
-use index::{Error, Result};
+use crate::btree::{CHILD_BYTES, Codecs};
+use index::Result;
 
 mod changes;
+mod pages;
 mod writing;
 
 use writing::Waiting;
-
-/// The kind of pages of nodes.
-pub(super) const NODES: PageKind = PageKind::Tree(0);
 
 /// The numbers of buffers are below this.
 pub(super) const BUFFERS_MOST: u32 = 0x00FF_FFFF;
@@ -51,11 +48,6 @@ impl NodeId {
     pub(super) const fn buffer(self) -> Option<u32> {
         if self.0 & BUFFERED == 0 { None } else { Some(self.0 & !BUFFERED) }
     }
-}
-
-/// Damage in `page`.
-pub(super) fn damaged(page: Page, what: &'static str) -> Error {
-    store::Error::DamagedPage { page: store::LogicalPage(page.0), what }.into()
 }
 
 /// The nodes of a tree.

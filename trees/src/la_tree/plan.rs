@@ -11,26 +11,25 @@ use store::{EntryShape, PageLog, Width};
 
 use super::buffer_pool::PoolSize;
 use super::buffers::{BufferSizes, Buffers, Fences};
-use super::cache::{CacheSize, NodeCache};
+use super::cache::{CacheSize, FRAMES_LEAST, NodeCache};
+use super::checkpoint_state::{self, Choices};
 use super::chunks::CHUNK_OVERHEAD;
 use super::cost::{Basis, UnitCosts, predict};
-use super::layout::{PageShape, codec, fanouts, node_bytes, usual_node_bytes};
-use super::nodes::{CHILD_BYTES, Nodes};
+use super::layout::{CHUNK_HEADER, PageShape, codec, fanouts, node_bytes, usual_node_bytes};
+use super::nodes::Nodes;
 use super::policy::{Buffering, MEMORY_PER_LIMIT, Policy, Rule};
-use super::sort_merge::Sorter;
+use super::sort_merge::{Sorter, sorted_most};
 use super::stream::{Form, LENGTH_MOST};
 use super::table::BufferRecord;
-use super::{LaTree, checkpoint_state, in_place, room};
+use crate::btree::CHILD_BYTES;
 use index::parameters::{Kind, Parameter, Value};
 use index::random_keys::average_bytes;
-use index::{Error, Result};
-use index::{Footprint, MediumShape, Options, Prediction, Profile};
+use index::{Error, Footprint, Options, Result};
 
-/// The fewest nodes that the cache holds: a node, its neighbours, and those above them.
-pub(super) const FRAMES_LEAST: u32 = 12;
+pub(super) mod disk;
+mod sizes;
 
-/// Bytes in front of what a chunk of a table holds: checksum, and which chunk it is.
-pub(super) const CHUNK_HEADER: u32 = 8;
+pub(super) use sizes::{pages_of_generations, reserve};
 
 /// Shared memory moves in such parts, and in no smaller ones than this.
 const SHARED_PARTS: u64 = 16;
@@ -59,8 +58,7 @@ const LEVELS_MOST: u64 = 8;
 
 /// Bytes that the tree takes of the budget for itself: what a part of it gets is not lost by the
 /// next.
-const TREE_BYTES: u64 = 3376;
-const _: () = assert!(size_of::<LaTree<'_>>() as u64 <= TREE_BYTES, "the budget knows the tree");
+pub(super) const TREE_BYTES: u64 = 3376;
 
 /// Keys that the tree holds for itself: bounds, separators and the entry that goes down.
 const KEYS: u64 = 13;
@@ -162,13 +160,6 @@ pub(super) struct Plan {
     pub(super) tables_most: Option<u64>,
     /// Numbers in a chunk of the table, without and with buffers.
     pub(super) chunks: (u32, u32),
-}
-
-/// What is stored of the choices that shape the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Choices {
-    pub(super) node_bytes: u32,
-    pub(super) levels_a_buffer: u8,
 }
 
 /// The choices that `options` make on `chip`.
@@ -453,13 +444,6 @@ pub(super) fn least_that_suffices(
 /// Pages of a buffer beyond which longer fragments save little.
 const PAGES_ENOUGH: u64 = 8;
 
-/// The most bytes of a buffer that is sorted at once, where U is `limit`: what a batch from above
-/// adds finds room, too.
-pub(super) const fn sorted_most(limit: u32) -> u32 {
-    let batch = if limit / 4 > 1024 { limit / 4 } else { 1024 };
-    limit.saturating_add(if batch < limit { batch } else { limit })
-}
-
 /// The memory of which U is a part. On raw flash it is half of the budget where U has
 /// [`PAGES_ENOUGH`] pages then: buffers that lookups meet get nowhere near, and what sorts them is
 /// missing elsewhere.
@@ -553,16 +537,8 @@ fn counts_pool(options: &Options, pages: &PageShape) -> bool {
     }
 }
 
-pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
-    let chip = match medium {
-        MediumShape::Nand(chip) => chip,
-        MediumShape::Sectors(disk) => return in_place::plan::footprint(options, disk),
-    };
-    needs(options, choices(options, chip)?, chip)
-}
-
 /// What a tree with such choices needs.
-fn needs(options: &Options, choices: Choices, chip: Geometry) -> Result<Footprint> {
+pub(super) fn needs(options: &Options, choices: Choices, chip: Geometry) -> Result<Footprint> {
     let memory_least = Plan::least_memory(options, options.shape, choices, chip)?;
     let memory_bytes = options.memory_bytes.max(memory_least);
     let options = Options { memory_bytes, ..options.clone() };
@@ -570,20 +546,6 @@ fn needs(options: &Options, choices: Choices, chip: Geometry) -> Result<Footprin
     Ok(Footprint {
         memory_least,
         tables: plan.table_bytes_of(options.entries) + PageLog::table_bytes_on(chip),
-        units_least: room::fewest_blocks(&plan, chip, &options.page_log()).into(),
+        units_least: sizes::fewest_blocks(&plan, chip, &options.page_log()).into(),
     })
-}
-
-pub(super) fn predict(
-    profile: &Profile,
-    options: &Options,
-    medium: MediumShape,
-) -> Result<Prediction> {
-    let chip = match medium {
-        MediumShape::Nand(chip) => chip,
-        MediumShape::Sectors(disk) => return in_place::plan::predict(profile, options, disk),
-    };
-    let plan = Plan::new(options, options.shape, choices(options, chip)?, chip)?;
-    let plan = plan.for_predicting(UnitCosts::usual(&plan.pages), plan.cache.frames());
-    Ok(predict::predict(profile, &plan))
 }

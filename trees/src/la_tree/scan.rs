@@ -24,7 +24,7 @@ use super::LaTree;
 use super::bare_tree::{Bounds, Toward};
 use super::buffer_pool::BufferId;
 use super::buffers::Wanted;
-use super::nodes::damaged;
+use super::layout::damaged;
 use super::stream::prefix;
 use crate::btree::NodeSource;
 use index::{Cursor, Direction, Error, KeyRange, KeyValue, Result, Value, read_piece};

@@ -25,9 +25,10 @@ use device::Cause;
 
 use super::bare_tree::BareTree;
 use super::buffers::Buffers;
+use super::cache::FRAMES_LEAST;
 use super::cost::UnitCosts;
 use super::nodes::Nodes;
-use super::plan::{FRAMES_LEAST, Plan};
+use super::plan::Plan;
 use index::Result;
 
 /// Nodes and fragments read between two decisions.

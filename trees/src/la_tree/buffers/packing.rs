@@ -4,9 +4,8 @@ use device::{Cause, Page};
 
 use super::super::buffer_pool::BufferId;
 use super::super::ground::Ground;
-use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, seal_fragment};
-use super::super::nodes::damaged;
-use super::{Buffers, FRAGMENTS, is_leaf};
+use super::super::layout::{FRAGMENT_HEADER_BYTES, FRAGMENTS, Link, damaged, seal_fragment};
+use super::{Buffers, is_leaf};
 use index::Result;
 
 /// A buffer that does not fit what is left of a page is cut if that is at least such a part of it.

@@ -6,9 +6,9 @@ use device::Page;
 
 use super::super::buffer_pool::{BufferId, Copied, Taken};
 use super::super::chunks::Chunked;
-use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, open_fragment, seal_fragment};
-use super::super::nodes::damaged;
-use super::super::plan::CHUNK_HEADER;
+use super::super::layout::{
+    CHUNK_HEADER, FRAGMENT_HEADER_BYTES, Link, PIECE_HEADER, damaged, open_fragment, seal_fragment,
+};
 use super::super::table::BufferRecord;
 use super::root::pages_in;
 use super::{POOL, State, append, read};
@@ -16,12 +16,6 @@ use index::Result;
 
 /// The end of the entries in a page of the pool.
 const NO_BUFFER: u32 = u32::MAX;
-
-/// Bytes in front of a fragment: its buffer, and its length.
-const PIECE_HEADER: usize = 6;
-
-/// Bytes that a page of the pool needs for a fragment beside its stream.
-pub(in super::super) const PIECE_BYTES: u64 = (PIECE_HEADER + FRAGMENT_HEADER_BYTES) as u64;
 
 /// The page of the pool that is being filled.
 struct Filling<'p> {

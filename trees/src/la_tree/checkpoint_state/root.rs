@@ -8,8 +8,7 @@ use store::bytes::Reader;
 
 use super::super::NAME;
 use super::super::generation::Stage;
-use super::super::layout::NodeId;
-use super::super::plan::Choices;
+use super::super::layout::{NodeId, ROOT_BYTES};
 use crate::btree::HEIGHT_MOST;
 use index::{Error, Result, root_record};
 
@@ -24,6 +23,13 @@ pub(in super::super) fn damaged_root() -> Error {
 pub(in super::super) fn pages_in(list: &[u8]) -> impl Iterator<Item = Page> + '_ {
     let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
     list.chunks_exact(4).map(move |bytes| Page(number(bytes)))
+}
+
+/// What is stored of the choices that shape the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Choices {
+    pub(in super::super) node_bytes: u32,
+    pub(in super::super) levels_a_buffer: u8,
 }
 
 /// What a root record says, tables and pool aside.
@@ -46,7 +52,7 @@ impl Head {
     /// twice.
     pub(in super::super) fn encode(&self, more: u64) -> Vec<u8> {
         let mut record = root_record::encode(NAME, self.shape);
-        record.reserve_exact((super::ROOT_BYTES + 4 * u64::from(self.height) + more) as usize);
+        record.reserve_exact((ROOT_BYTES + 4 * u64::from(self.height) + more) as usize);
         record.extend_from_slice(&self.choices.node_bytes.to_le_bytes());
         record.push(self.choices.levels_a_buffer | FORMAT << 4);
         record.extend_from_slice(&self.root.0.to_le_bytes());

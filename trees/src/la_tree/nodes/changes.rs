@@ -4,8 +4,8 @@ use device::Cause;
 use store::node::Codec;
 
 use super::super::ground::Ground;
-use super::super::layout::NodeId;
-use super::{Nodes, damaged};
+use super::super::layout::{NodeId, damaged};
+use super::Nodes;
 use crate::btree::Edit;
 use index::Result;
 

@@ -14,8 +14,8 @@ use device::Cause;
 use store::{PageLog, node};
 
 use super::super::ground::Ground;
-use super::super::layout::{NodeId, seal_node};
-use super::{NODES, Nodes, damaged};
+use super::super::layout::{NODES, NodeId, damaged, seal_node};
+use super::Nodes;
 use index::Result;
 
 /// A node in the page that is being filled.

@@ -1,5 +1,21 @@
-//! Pages of fragments, tables and the pool in a page file.
+//! In place on a disk (section 6.4): nodes are pages of a page file, rewritten where they stand.
 //!
+//! A child is named by its page. Only a node with a buffer is named by the buffer's number, for the
+//! buffer's record is needed on every way through the node; a table beside the records says its
+//! page. There is no table of other nodes, and no reclamation. What leaves the pool is packed into
+//! pages of fragments as on raw flash; such a page is given back when no buffer has a fragment in
+//! it any more.
+//!
+//! # What is different from raw flash
+//! - A value too long for a leaf stands in pages of its own, as everywhere on disks. Such an entry
+//!   does not wait in buffers: it goes to its leaf at once ([`operations`](super::operations)).
+//! - Emptying rewrites many pages that the last checkpoint needs. Where the way back has no room
+//!   for them, a buffer is emptied only in part, and the rest waits for the next checkpoint
+//!   ([`census`](super::census)).
+//! - From a large pool a buffer leaves as a whole and sorted, and a lookup knows which of its pages
+//!   to read ([`write_run`](super::buffers::Buffers::write_run)).
+//!
+//! # Pages of fragments, of tables and of the pool
 //! ```text
 //!  0        4      5    6      7      8
 //!  +--------+------+----+------+------+---------------------------
@@ -21,12 +37,12 @@ use alloc::vec::Vec;
 use core::fmt::Display;
 
 use device::{Cause, Page};
-use store::{LogicalPage, PageCheck, PageFile, PageKind, Result};
+use store::{LogicalPage, PageCheck, PageFile, PageKind, Recovery, Result};
 
-use super::super::buffers::FRAGMENTS;
+use super::layout::FRAGMENTS;
 
 /// Bytes of a page before what it holds.
-pub(in super::super) const PAGE_HEADER: usize = 8;
+pub(super) const PAGE_HEADER: usize = 8;
 
 /// The number that marks such a page; nodes and the page file's own pages have others.
 const KIND_TREE: u8 = 6;
@@ -46,20 +62,20 @@ const STATE: u16 = 0x8000;
 const TAIL: usize = 12;
 
 /// A page file, and what is in use of it beside nodes.
-pub(in super::super) struct Disk<'d> {
-    pub(in super::super) file: PageFile<'d>,
+pub(super) struct Disk<'d> {
+    pub(super) file: PageFile<'d>,
     /// For each page, how many fragments in it belong to buffers.
     live: Box<[u16]>,
     /// The pages of the state at the last checkpoint.
     pub(super) state: Vec<Page>,
     /// Pages that `live` counts.
-    pub(in super::super) pages_live: u32,
+    pub(super) pages_live: u32,
     /// Nodes of the tree.
-    pub(in super::super) nodes: u64,
+    pub(super) nodes: u64,
     /// Bytes of entries that went down to leaves since the last checkpoint.
-    pub(in super::super) gone_down: u64,
+    pub(super) gone_down: u64,
     /// Bytes in the longest long value that there ever was.
-    pub(in super::super) longest_value: u32,
+    pub(super) longest_value: u32,
 }
 
 struct TreePage;
@@ -78,7 +94,7 @@ impl PageCheck for TreePage {
 }
 
 impl<'d> Disk<'d> {
-    pub(in super::super) fn new(file: PageFile<'d>) -> Self {
+    pub(super) fn new(file: PageFile<'d>) -> Self {
         let pages = file.pages_most() as usize;
         Disk {
             file,
@@ -92,7 +108,7 @@ impl<'d> Disk<'d> {
     }
 
     /// Bytes of the table of live fragments, and of the list of the state's pages.
-    pub(in super::super) fn table_bytes(&self) -> u64 {
+    pub(super) fn table_bytes(&self) -> u64 {
         Self::table_bytes_of(self.live.len() as u64, self.state.capacity() as u64)
     }
 
@@ -101,12 +117,7 @@ impl<'d> Disk<'d> {
         pages * size_of::<u16>() as u64 + state * size_of::<Page>() as u64
     }
 
-    pub(in super::super) fn reserve(
-        &mut self,
-        pages: u32,
-        into: &mut Vec<Page>,
-        cause: Cause,
-    ) -> Result<()> {
+    pub(super) fn reserve(&mut self, pages: u32, into: &mut Vec<Page>, cause: Cause) -> Result<()> {
         into.clear();
         for _ in 0..pages {
             into.push(Page(self.file.allocate(cause)?.0));
@@ -114,12 +125,7 @@ impl<'d> Disk<'d> {
         Ok(())
     }
 
-    pub(in super::super) fn program(
-        &mut self,
-        page: Page,
-        content: &[u8],
-        kind: PageKind,
-    ) -> Result<()> {
+    pub(super) fn program(&mut self, page: Page, content: &[u8], kind: PageKind) -> Result<()> {
         let what = match kind {
             PageKind::Tree(number) => number,
             PageKind::Journal | PageKind::Piece | PageKind::Checkpoint => u8::MAX,
@@ -136,7 +142,7 @@ impl<'d> Disk<'d> {
         self.file.write_now(logical)
     }
 
-    pub(in super::super) fn read(
+    pub(super) fn read(
         &mut self,
         page: Page,
         offset: u32,
@@ -154,7 +160,7 @@ impl<'d> Disk<'d> {
     }
 
     /// Pages with fragments, but for those among the state's.
-    pub(in super::super) fn pages_of_fragments(&self) -> u32 {
+    pub(super) fn pages_of_fragments(&self) -> u32 {
         self.pages_live.saturating_sub(self.state.len() as u32)
     }
 
@@ -176,11 +182,11 @@ impl<'d> Disk<'d> {
         self.change(page, |live| live | STATE);
     }
 
-    pub(in super::super) fn hold(&mut self, page: Page) {
+    pub(super) fn hold(&mut self, page: Page) {
         self.change(page, |live| live + u16::from(live & !STATE < !STATE));
     }
 
-    pub(in super::super) fn let_go(&mut self, page: Page, cause: Cause) -> Result<()> {
+    pub(super) fn let_go(&mut self, page: Page, cause: Cause) -> Result<()> {
         let one = |live: u16| live - u16::from(live & !STATE > 0);
         match self.change(page, one) {
             true => self.file.free(LogicalPage(page.0), cause),
@@ -189,7 +195,7 @@ impl<'d> Disk<'d> {
     }
 
     /// Gives back the pages of the state at the last checkpoint, but those with live fragments.
-    pub(in super::super) fn drop_state(&mut self, cause: Cause) -> Result<()> {
+    pub(super) fn drop_state(&mut self, cause: Cause) -> Result<()> {
         for place in 0..self.state.len() {
             let page = self.state[place];
             if self.change(page, |live| live & !STATE) {
@@ -201,7 +207,7 @@ impl<'d> Disk<'d> {
     }
 
     /// Gives back every page of fragments.
-    pub(in super::super) fn drop_fragments(&mut self, cause: Cause) -> Result<()> {
+    pub(super) fn drop_fragments(&mut self, cause: Cause) -> Result<()> {
         for number in 0..self.live.len() as u32 {
             let page = Page(number);
             if self.live[number as usize] != 0 && self.change(page, |live| live & STATE) {
@@ -211,28 +217,33 @@ impl<'d> Disk<'d> {
         Ok(())
     }
 
+    /// Lets the file grow; false if it can't.
+    pub(super) fn extend(&mut self) -> index::Result<bool> {
+        Ok(Recovery::extend(&mut self.file)?)
+    }
+
     /// Gives back the pages of the last state, before the next is written.
-    pub(in super::super) fn begin_state(&mut self) -> Result<()> {
+    pub(super) fn begin_state(&mut self) -> Result<()> {
         self.gone_down = 0;
         self.drop_state(Cause::Checkpoint)
     }
 
     /// Appends the list of the pages of the state behind the first `pages` to a root record.
-    pub(in super::super) fn encode_state_from(&self, pages: usize, record: &mut Vec<u8>) {
+    pub(super) fn encode_state_from(&self, pages: usize, record: &mut Vec<u8>) {
         let list = self.state.get(pages..).unwrap_or_default();
         record.extend_from_slice(&(list.len() as u32).to_le_bytes());
         list.iter().for_each(|page| record.extend_from_slice(&page.0.to_le_bytes()));
     }
 
     /// Appends what only a tree on a disk has to its root record.
-    pub(in super::super) fn encode_tail(&self, record: &mut Vec<u8>) {
+    pub(super) fn encode_tail(&self, record: &mut Vec<u8>) {
         record.extend_from_slice(&self.nodes.to_le_bytes());
         record.extend_from_slice(&self.longest_value.to_le_bytes());
     }
 
     /// Begins with what a root record says of a tree of so many entries and leaves: its tail, and
     /// the pages of the state. False if that can't be.
-    pub(in super::super) fn take_state(
+    pub(super) fn take_state(
         &mut self,
         tail: &[u8],
         (entries, leaves): (u64, u64),
@@ -256,7 +267,7 @@ impl<'d> Disk<'d> {
 
     /// Compares the pages that the tree has, `pages` of them nodes and long values, with those in
     /// use.
-    pub(in super::super) fn check(
+    pub(super) fn check(
         &mut self,
         pages: u64,
         finding: &mut dyn FnMut(&dyn Display),

@@ -3,9 +3,9 @@
 use device::{Cause, Page};
 use store::{LogicalPage, node};
 
-use super::super::layout::{NodeId, Place};
-use super::super::nodes::{Nodes, damaged};
-use super::disk::Disk;
+use super::super::disk::Disk;
+use super::super::layout::{NodeId, Place, damaged};
+use super::Nodes;
 use index::Result;
 
 const OTHER_LEVEL: &str = "a node is at another level";

@@ -22,11 +22,14 @@
 
 use store::{Durability, OverflowValue, Recovery, Update};
 
-use super::super::census::Census;
-use super::super::checkpoint_state::{PIECE_BYTES, ROOT_BYTES};
+use super::super::disk::Disk;
+use super::super::layout::{PIECE_BYTES, ROOT_BYTES};
 use super::super::limits::Limits;
 use super::super::plan::Plan;
-use super::{Disk, ROOT_PAGES};
+use super::Census;
+
+/// Pages of a root record that is longer than a superblock has room for, twice.
+const ROOT_PAGES: u64 = 6;
 
 /// What is to find room beside what is pending.
 #[derive(Clone, Copy, Debug, Default)]
@@ -195,16 +198,13 @@ impl Census<'_> {
     }
 }
 
-impl Disk<'_> {
-    /// Lets the file grow; false if it can't.
-    pub(in super::super) fn extend(&mut self) -> index::Result<bool> {
-        Ok(Recovery::extend(&mut self.file)?)
-    }
-}
-
 /// Pages and images that a tree needs which is made and comes to have one entry, if pages share
 /// sectors or not. The first state stands beside the next, and so do root records.
-pub(super) fn needs_at_first(plan: &Plan, durability: Durability, is_shared: bool) -> (u64, u64) {
+pub(in super::super) fn needs_at_first(
+    plan: &Plan,
+    durability: Durability,
+    is_shared: bool,
+) -> (u64, u64) {
     let mut tree = Census { records: 1, refill: (1, 2), ..Census::of_none(plan) };
     tree.levels[0] = 1;
     let reused = (is_shared && durability != Durability::None).then_some(0);
