@@ -37,6 +37,7 @@ pub(crate) use load::copy_long;
 pub(crate) use nodes::{At, Edit, Node, NodeId, NodeSource, NodeStore};
 pub(crate) use page_store::PageStore;
 pub(crate) use position::Position;
+pub(crate) use rebalance::are_in_order;
 pub(crate) use resume::resume_after;
 pub(crate) use room::{Extent, Puts};
 pub(crate) use scan::{Overlay, Scan};

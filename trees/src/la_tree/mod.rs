@@ -219,16 +219,18 @@ impl LaTree<'_> {
 
     /// Counts anew what may come.
     fn count_room(&mut self, is_base: bool) {
+        self.change_room(|room, now| room.count(now, is_base));
+    }
+
+    fn change_room(&mut self, change: impl FnOnce(&mut Room, &Census<'_>)) {
         let mut room = core::mem::take(&mut *self.room);
-        room.count(&self.census(), is_base);
+        change(&mut room, &self.census());
         *self.room = room;
     }
 
     /// Counts room from a checkpoint on.
     fn begin_room(&mut self) {
-        let mut room = core::mem::take(&mut *self.room);
-        room.begin(&self.census());
-        *self.room = room;
+        self.change_room(Room::begin);
     }
 
     /// Refuses so many entries more if the tables have no memory for them.

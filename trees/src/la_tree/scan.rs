@@ -18,15 +18,15 @@ use core::cmp::Ordering;
 use core::ops::Bound;
 
 use device::{Cause, Page};
-use store::{OverflowValue, node};
+use store::OverflowValue;
 
 use super::LaTree;
-use super::bare_tree::{Bounds, Toward};
+use super::bare_tree::{BareTree, Bounds, Toward};
 use super::buffer_pool::BufferId;
 use super::buffers::Wanted;
 use super::layout::damaged;
 use super::stream::prefix;
-use crate::btree::NodeSource;
+use crate::btree::{Node, NodeSource};
 use index::{Cursor, Direction, Error, KeyRange, KeyValue, Result, Value, read_piece};
 
 mod hold;
@@ -123,11 +123,9 @@ impl<'t, 'd> Scan<'t, 'd> {
         }
         self.leaf.copy_from(&self.tree.bare.bounds);
         self.fill_holds()?;
-        let (leaf, codec) = (self.tree.bare.path.at(0).id, self.tree.bare.nodes.codecs.leaf);
-        let node = self.tree.bare.nodes.node(&mut self.tree.bare.log, leaf, 0, Cause::Lookup)?;
+        let node = leaf_of(&mut self.tree.bare)?;
         let start = self.rest.start.as_ref().map(Vec::as_slice);
-        let search = |key: &[u8]| codec.search(node, key);
-        self.place = self.direction.first_place(start, node::count(node), search);
+        self.place = self.direction.first_place(start, node.count(), |key| node.search(key));
         self.at_leaf = true;
         Ok(())
     }
@@ -283,18 +281,17 @@ impl<'t, 'd> Scan<'t, 'd> {
 
     /// The next entry of all that the present leaf and the buffers above it have.
     fn next_source(&mut self) -> Result<Option<Source>> {
-        let (leaf, codec) = (self.tree.bare.path.at(0).id, self.tree.bare.nodes.codecs.leaf);
         let form = self.tree.buffers.form;
-        let node = self.tree.bare.nodes.node(&mut self.tree.bare.log, leaf, 0, Cause::Lookup)?;
+        let node = leaf_of(&mut self.tree.bare)?;
         let place = match self.direction {
-            Direction::Ascending if self.place < node::count(node) => Some(self.place),
+            Direction::Ascending if self.place < node.count() => Some(self.place),
             Direction::Descending => self.place.checked_sub(1),
             Direction::Ascending => None,
         };
         let mut best = None;
         self.key.clear();
-        if let Some(place) = place.filter(|place| *place < node::count(node)) {
-            codec.key(node, place).copy_to(&mut self.key);
+        if let Some(place) = place.filter(|place| *place < node.count()) {
+            node.key(place).copy_to(&mut self.key);
             best = Some(Source::Leaf(place));
         }
         // From the lowest level up, and from flash to pool: of equal keys the last is the newest.
@@ -319,17 +316,16 @@ impl<'t, 'd> Scan<'t, 'd> {
 
     /// Takes the entry of `source`, whose key is `self.key`; false if it is a delete.
     fn take(&mut self, source: Source) -> Result<bool> {
-        let (leaf, codec) = (self.tree.bare.path.at(0).id, self.tree.bare.nodes.codecs.leaf);
         let form = self.tree.buffers.form;
-        let node = self.tree.bare.nodes.node(&mut self.tree.bare.log, leaf, 0, Cause::Lookup)?;
+        let node = leaf_of(&mut self.tree.bare)?;
         // The leaf's entry for the same key is passed by, too.
-        let here = codec.search(node, &self.key);
+        let here = node.search(&self.key);
         self.long = None;
         let is_put = match source {
             Source::Leaf(place) => {
                 self.value.clear();
-                self.value.extend_from_slice(codec.value(node, place).bytes());
-                self.long = codec.value(node, place).as_long();
+                self.value.extend_from_slice(node.value(place).bytes());
+                self.long = node.value(place).as_long();
                 true
             }
             Source::Hold(at) => {
@@ -402,6 +398,11 @@ impl<'t, 'd> Scan<'t, 'd> {
             }
         }
     }
+}
+
+/// The leaf that the way has come to.
+fn leaf_of<'n>(bare: &'n mut BareTree<'_>) -> Result<Node<'n>> {
+    bare.node_at(bare.path.at(0).id, 0, Cause::Lookup)
 }
 
 impl Cursor for Scan<'_, '_> {

@@ -4,7 +4,7 @@ use device::Cause;
 use store::node::{self, Codec, Shift, Stored};
 
 use super::{BareTree, NodeId, QUARTER};
-use crate::btree::{Edit, HEIGHT_MOST};
+use crate::btree::{Edit, HEIGHT_MOST, Node, are_in_order};
 use index::Result;
 
 /// That what separates a node from its neighbour is not between their other separators.
@@ -184,12 +184,10 @@ impl BareTree<'_> {
         let right = self.child(parent.id, level + 1, right_place, cause)?;
         let codec = self.nodes.at(level);
         let (one, other) = self.nodes.pair(&mut self.log, (left, right), level, cause)?;
-        if let Some(last) = node::count(one).checked_sub(1).filter(|_| node::count(other) > 0) {
-            codec.key(one, last).copy_to(&mut self.previous);
-            if codec.key(other, 0).compare(&self.previous).is_le() {
-                let what = "its keys are not above those of its left neighbour";
-                return Err(self.damage_of(right, what));
-            }
+        let [one, other] = [one, other].map(|bytes| Node { codec, bytes });
+        if !are_in_order(&one, &other, &mut self.previous) {
+            let what = "its keys are not above those of its left neighbour";
+            return Err(self.damage_of(right, what));
         }
         Ok(Some(Neighbours { level, parent: parent.id, left, right, right_place }))
     }
