@@ -48,8 +48,6 @@ pub(super) struct Census<'p> {
     /// Records of buffers.
     pub(super) records: u64,
     pub(super) pool_bytes: u64,
-    /// Bytes of the tables of what is below.
-    pub(super) tables_below: u64,
     /// Named checkpoints, and blocks that they keep.
     pub(super) names: u64,
     pub(super) chip: Chip,
@@ -87,7 +85,6 @@ impl<'p> Census<'p> {
             pending_bytes: 0,
             records: 0,
             pool_bytes: 0,
-            tables_below: 0,
             names: 0,
             chip: Chip::default(),
         }
@@ -160,14 +157,10 @@ impl<'p> Census<'p> {
         self.pages_grown(&demand, demand.growth(1)) <= self.capacity().0
     }
 
-    /// Bytes of all tables in the worst case, with `more` entries pending.
+    /// Bytes of the tree's tables in the worst case, with `more` entries pending.
     pub(super) fn tables_needed(&self, more: u64) -> u64 {
-        self.tables_with(self.demand().growth(self.waiting() + more))
-    }
-
-    /// Bytes of all tables once the tree has grown so.
-    pub(super) fn tables_with(&self, growth: Growth) -> u64 {
-        self.plan.table_bytes_grown(self.numbers, growth) + self.tables_below
+        let growth = self.demand().growth(self.waiting() + more);
+        self.plan.table_bytes_grown(self.numbers, growth)
     }
 
     /// Pages of half of the blocks that the tree can use, where none wait for a checkpoint.

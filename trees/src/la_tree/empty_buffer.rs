@@ -75,12 +75,16 @@ impl LaTree<'_> {
     /// Empties every buffer that is listed, and those that get too large by that, as far as there
     /// is room.
     pub(super) fn empty_listed(&mut self, cause: Cause) -> Result<()> {
-        while self.may_step() && self.make_room_for_listed()? {
+        while self.buffers.next_listed().is_some()
+            && self.may_step()
+            && self.make_room_for_listed()?
+        {
             let Some(number) = self.buffers.take_listed() else {
                 break;
             };
             self.empty(number, cause)?;
         }
+        self.room.part = None;
         Ok(())
     }
 

@@ -9,7 +9,6 @@ use store::{Growth, PageFile, PageLog, Recovery};
 use super::LaTree;
 use super::bare_tree::BareTree;
 use super::buffers::Buffers;
-use super::census::Census;
 use super::checkpoint_state::{self, Head, Root, State, damaged_root, pages_in};
 use super::compaction::Compaction;
 use super::cost::Estimator;
@@ -223,8 +222,7 @@ impl<'d> LaTree<'d> {
         self.bare.forget();
         self.buffers.forget();
         let numbers = (root.plain.0.into(), root.buffered.0.into());
-        let need = Census { numbers, ..self.census() }.tables_with(Growth::default());
-        self.sharing.lend_to_tables(need, &mut self.bare, &mut self.buffers)?;
+        self.lend_to_tables(numbers, Growth::default())?;
         self.state().read(&root)?;
         (self.bare.entries, self.bare.levels) = (head.entries, head.levels);
         self.room.forget();

@@ -186,7 +186,6 @@ impl LaTree<'_> {
             pending_bytes: buffers.pending_bytes,
             records: buffers.records.len() as u64,
             pool_bytes: buffers.pool.memory_bytes(),
-            tables_below: bare.log.memory().tables,
             names: bare.log.recovery().checkpoints().len() as u64,
             chip: bare.log.chip().map_or(Chip::default(), |log| Chip {
                 block: log.geometry().pages_per_block().into(),
@@ -238,7 +237,7 @@ impl LaTree<'_> {
         if self.sharing.tables.is_none() {
             return Ok(());
         }
-        let need = self.census().tables_needed(more);
+        let need = self.census().tables_needed(more) + self.bare.log.memory().tables;
         self.sharing.check_tables(need, &self.bare.nodes, &self.buffers)
     }
 
@@ -249,17 +248,18 @@ impl LaTree<'_> {
         self.sharing.check_tables(need, &self.bare.nodes, &self.buffers)
     }
 
-    /// Lets the tables have memory for so much growth, and for what is known of each buffer once
-    /// something waits in it.
-    fn lend_to_tables(&mut self, growth: Growth) -> Result<()> {
-        let need = self.census().tables_with(growth);
+    /// Lets the tables have memory for so many numbers of nodes without buffers and with, for so
+    /// much growth, and for what is known of each buffer once something waits in it.
+    fn lend_to_tables(&mut self, numbers: (u64, u64), growth: Growth) -> Result<()> {
+        let grown = self.plan.table_bytes_grown(numbers, growth);
+        let need = grown + self.bare.log.memory().tables;
         self.sharing.lend_to_tables(need, &mut self.bare, &mut self.buffers)
     }
 
     /// The same for the nodes that one put may make.
     fn lend_for_put(&mut self) -> Result<()> {
         let growth = self.census().demand().growth(1);
-        self.lend_to_tables(growth)
+        self.lend_to_tables(self.bare.nodes.numbers(), growth)
     }
 
     /// Moves memory between pool and cache, if that is allowed and worth it.
