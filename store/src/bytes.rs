@@ -1,35 +1,43 @@
 //! Numbers and byte strings, one after the other, little-endian.
 
 /// Reads from the front of a slice; `None` where that is too short.
-pub(crate) struct Reader<'b> {
+#[derive(Debug)]
+pub struct Reader<'b> {
     rest: &'b [u8],
 }
 
 impl<'b> Reader<'b> {
-    pub(crate) fn new(bytes: &'b [u8]) -> Self {
+    /// Reads `bytes`.
+    #[must_use]
+    pub const fn new(bytes: &'b [u8]) -> Self {
         Reader { rest: bytes }
     }
 
-    pub(crate) fn bytes(&mut self, length: usize) -> Option<&'b [u8]> {
+    /// The next `length` bytes.
+    pub fn bytes(&mut self, length: usize) -> Option<&'b [u8]> {
         let (bytes, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
         Some(bytes)
     }
 
     /// Bytes that were not read yet.
-    pub(crate) fn left(&self) -> usize {
+    #[must_use]
+    pub const fn left(&self) -> usize {
         self.rest.len()
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    /// The next `N` bytes.
+    pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.bytes(N)?.first_chunk().copied()
     }
 
-    pub(crate) fn u32(&mut self) -> Option<u32> {
+    /// The next number of 32 bits.
+    pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(crate) fn u64(&mut self) -> Option<u64> {
+    /// The next number of 64 bits.
+    pub fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 }

@@ -15,7 +15,7 @@
 
 extern crate alloc;
 
-mod bytes;
+pub mod bytes;
 mod cache;
 mod canary;
 mod checksum;

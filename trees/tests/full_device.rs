@@ -186,7 +186,7 @@ fn the_last_put_that_is_refused_leaves_the_index_in_order() {
         let mut made_of = 0;
         // Two sizes always: one where a level more comes, and one where lists get shorter while
         // pages wait to be written.
-        for sectors in sample(13, 8..100u64).into_iter().chain([37, 45]) {
+        for sectors in sample(13, 8..100u64).chain([37, 45]) {
             let mut ground = case.ground(sectors * 512);
             // One that could not hold a single entry is not even made.
             let made = case.try_index_over(&mut ground, false, |disk| disk);

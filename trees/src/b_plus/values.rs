@@ -9,8 +9,7 @@ use store::node::Stored;
 use store::{OverflowValue, Update, Width};
 
 use super::BPlus;
-use crate::btree::Codecs;
-use index::read_piece_of;
+use crate::btree::{Codecs, copy_long};
 use index::{Cursor, Error, Result, bounds::entry_size};
 
 impl Codecs {
@@ -147,24 +146,7 @@ impl BPlus<'_> {
         sorted: &mut dyn Cursor,
         bytes: u32,
     ) -> Result<OverflowValue> {
-        let mut writer = self.store.file.start_long(bytes, Cause::Load)?;
         // Nothing else needs the scratch node until the value is written.
-        let mut scratch = core::mem::take(&mut self.store.scratch);
-        let mut copied = Ok(());
-        while copied.is_ok() && writer.bytes_left() > 0 {
-            let length = scratch.len().min(writer.bytes_left() as usize);
-            let piece = &mut scratch[..length];
-            let offset = bytes - writer.bytes_left();
-            copied = read_piece_of(sorted, bytes, offset, piece)
-                .and_then(|()| Ok(self.store.file.append_long(&mut writer, piece, Cause::Load)?));
-        }
-        self.store.scratch = scratch;
-        match copied {
-            Ok(()) => Ok(self.store.file.finish_long(writer)?),
-            Err(error) => {
-                let _ = self.store.file.abandon_long(writer);
-                Err(error)
-            }
-        }
+        copy_long(&mut self.store.file, sorted, bytes, &mut self.store.scratch)
     }
 }

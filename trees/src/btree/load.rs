@@ -5,10 +5,36 @@
 //! are when keys arrive in ascending order.
 
 use device::Cause;
-use index::Result;
+use index::{Cursor, Result, read_piece_of};
 use store::node::{NodeKey, Stored};
+use store::{OverflowValue, PageFile};
 
 use super::{At, BTree, Edit, NodeId, NodeStore, Toward};
+
+/// Copies a long value out of the entry at which `sorted` stands, through `buffer`.
+pub(crate) fn copy_long(
+    file: &mut PageFile<'_>,
+    sorted: &mut dyn Cursor,
+    bytes: u32,
+    buffer: &mut [u8],
+) -> Result<OverflowValue> {
+    let mut writer = file.start_long(bytes, Cause::Load)?;
+    let mut copied = Ok(());
+    while copied.is_ok() && writer.bytes_left() > 0 {
+        let length = buffer.len().min(writer.bytes_left() as usize);
+        let piece = &mut buffer[..length];
+        let offset = bytes - writer.bytes_left();
+        copied = read_piece_of(sorted, bytes, offset, piece)
+            .and_then(|()| Ok(file.append_long(&mut writer, piece, Cause::Load)?));
+    }
+    match copied {
+        Ok(()) => Ok(file.finish_long(writer)?),
+        Err(error) => {
+            let _ = file.abandon_long(writer);
+            Err(error)
+        }
+    }
+}
 
 impl<I: NodeId> BTree<I> {
     /// Loading begins, of an empty tree.

@@ -1,5 +1,7 @@
 //! Borrowing and merging after deletes.
 
+use alloc::vec::Vec;
+
 use device::Cause;
 use index::Result;
 use store::Width;
@@ -118,8 +120,9 @@ impl<I: NodeId> BTree<I> {
     }
 }
 
-/// What is joined has to fit together: it may be damaged.
-fn are_in_order(left: &Node<'_>, right: &Node<'_>, last: &mut alloc::vec::Vec<u8>) -> bool {
+/// True if all keys of `right` are above those of `left`. What is joined has to fit together: it
+/// may be damaged.
+pub(crate) fn are_in_order(left: &Node<'_>, right: &Node<'_>, last: &mut Vec<u8>) -> bool {
     let Some(place) = left.count().checked_sub(1).filter(|_| right.count() > 0) else {
         return true;
     };

@@ -12,6 +12,7 @@ use super::admission::More;
 use super::directory::Partition;
 use super::range::Scan;
 use super::runs::{Form, Held, Writing};
+use crate::btree::copy_long;
 
 /// Pages that are to be free before an entry is loaded, beside those of its value.
 const PAGES_AN_ENTRY: u64 = 24;
@@ -136,23 +137,6 @@ impl FlatTree<'_> {
 
     /// Copies a long value out of the entry at which `sorted` stands.
     fn load_long(&mut self, sorted: &mut dyn Cursor, bytes: u32) -> Result<OverflowValue> {
-        let file = &mut self.runs.store.file;
-        let mut writer = file.start_long(bytes, Cause::Load)?;
-        let mut buffer = [0; PIECE_BYTES];
-        let mut copied = Ok(());
-        while copied.is_ok() && writer.bytes_left() > 0 {
-            let length = buffer.len().min(writer.bytes_left() as usize);
-            let piece = &mut buffer[..length];
-            let offset = bytes - writer.bytes_left();
-            copied = read_piece_of(sorted, bytes, offset, piece)
-                .and_then(|()| Ok(file.append_long(&mut writer, piece, Cause::Load)?));
-        }
-        match copied {
-            Ok(()) => Ok(file.finish_long(writer)?),
-            Err(error) => {
-                let _ = file.abandon_long(writer);
-                Err(error)
-            }
-        }
+        copy_long(&mut self.runs.store.file, sorted, bytes, &mut [0; PIECE_BYTES])
     }
 }

@@ -11,32 +11,26 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use device::{Cause, Page};
-use store::PageKind;
-
 use super::buffer_pool::{BufferId, BufferPool, PoolSize};
-use super::cost::{Ratio, Subtree};
+use super::chunks::Chunked;
+use super::cost::{Ratio, SHORT_ABOVE, Subtree};
 use super::counters::BufferCounters;
 use super::ground::Ground;
 use super::layout::{FRAGMENT_HEADER_BYTES, Owner, PageShape};
 use super::policy::{Decision, Estimate, Policy, Registers};
 use super::stream::{Form, GROUP, Pending};
-use super::table::{BufferRecord, Chunked};
+use super::table::BufferRecord;
+use device::{Cause, Page};
 use index::Result;
 
 mod fences;
 mod packing;
 mod reading;
+mod spilling;
 
 pub(super) use fences::{Fences, Wanted};
 use packing::Made;
 pub(super) use reading::Chain;
-
-/// The pool is short of room if more than one in so many of the bytes that come leaves it.
-pub(super) const SHORT_ABOVE: u64 = 64;
-
-/// The kind of pages of fragments.
-pub(super) const FRAGMENTS: PageKind = PageKind::Tree(1);
 
 /// Buffers that are to be emptied and are listed by their numbers; of more, their records tell.
 const LISTED_MOST: usize = 64;
@@ -206,11 +200,24 @@ impl Buffers {
     }
 
     /// A number for the owner of a chain, which none had before.
-    pub(super) fn owner(&mut self, log: &Ground<'_>) -> Result<Owner> {
+    fn owner(&mut self, log: &Ground<'_>) -> Result<Owner> {
         let full = store::Error::Full { pages: u64::from(log.usable_pages()) };
         let owner = Owner(self.next_owner);
         self.next_owner = self.next_owner.checked_add(1).ok_or(full)?;
         Ok(owner)
+    }
+
+    /// Buffer `number` is one of a new node from now on.
+    pub(super) fn begin(&mut self, log: &Ground<'_>, number: u32, is_leaf: bool) -> Result<()> {
+        let owner = self.owner(log)?;
+        self.set_record(number, BufferRecord::new(owner, 1, is_leaf));
+        Ok(())
+    }
+
+    /// Buffer `number` is no node's from now on.
+    pub(super) fn end(&mut self, number: u32) {
+        self.set_record(number, BufferRecord::new(Owner(0), 1, false));
+        self.forget_registers(number);
     }
 
     /// The statistics of buffer `number`, for its costs.
@@ -241,6 +248,13 @@ impl Buffers {
     pub(super) fn fragment_bytes(&self) -> u64 {
         let each = |(number, record)| u64::from(self.stored_bytes(number, record));
         (0..).zip(self.records.iter()).filter(|(_, record)| record.fragments() > 0).map(each).sum()
+    }
+
+    /// Bytes of what buffers have in the pool, and `more` for each.
+    pub(super) fn held_bytes(&self, more: u64) -> u64 {
+        let held = |number| self.pool.held(BufferId(number));
+        let all = (0..self.records.len() as u32).map(held).filter(|held| held.entries > 0);
+        all.map(|held| held.bytes as u64 + more).sum()
     }
 
     /// Asks ADAPT about buffer `number`, which a lookup is to scan.

@@ -13,6 +13,9 @@ use alloc::vec;
 use super::chunks::{CHUNK_OVERHEAD, Chunks};
 use super::layout::NodeId;
 
+/// The fewest nodes that the cache holds: a node, its neighbours, and those above them.
+pub(super) const FRAMES_LEAST: u32 = 12;
+
 /// No frame, at the end of a list.
 const NONE: u32 = u32::MAX;
 

@@ -5,47 +5,17 @@ use core::fmt::Display;
 use device::Cause;
 
 use super::LaTree;
+use super::bare_tree::{BareTree, QUARTER};
 use super::buffer_pool::BufferId;
-use super::descent::{HEIGHT_MOST, OTHER_KIND};
+use super::buffers::Buffers;
 use super::layout::NodeId;
-use super::nodes::damaged;
-use super::shrinking::QUARTER;
-use crate::btree::{self, At, Inspector, KeyBounds, Node, NodeSource, Rules};
-use index::{Error, Result};
-
-impl btree::NodeId for NodeId {
-    fn from_bytes(bytes: [u8; 4]) -> Self {
-        NodeId(u32::from_le_bytes(bytes))
-    }
-
-    fn to_bytes(self) -> [u8; 4] {
-        self.0.to_le_bytes()
-    }
-}
-
-impl NodeSource for LaTree<'_> {
-    type Id = NodeId;
-
-    fn node(&mut self, at: At<NodeId>, cause: Cause) -> Result<Node<'_>> {
-        if at.level + 1 < self.height && !self.is_of_kind(at.id, at.level) {
-            return Err(damaged(self.nodes.page_of(at.id), OTHER_KIND));
-        }
-        let codec = self.nodes.at(at.level);
-        let bytes = self.nodes.node(&mut self.log, at.id, at.level, cause)?;
-        Ok(Node { codec, bytes })
-    }
-
-    fn nodes_most(&self) -> u64 {
-        self.nodes.count(&self.log)
-    }
-
-    fn damaged(&self, id: NodeId, what: &'static str) -> Error {
-        damaged(self.nodes.page_of(id), what)
-    }
-}
+use crate::btree::{self, At, HEIGHT_MOST, Inspector, KeyBounds, NodeSource, Rules};
+use index::Result;
 
 /// What is found beside nodes and entries.
-struct Beside {
+struct Beside<'b> {
+    buffers: &'b mut Buffers,
+    has_long_values: bool,
     /// Pages of long values.
     long_pages: u64,
     /// Nodes that are less than a quarter full, though they have a neighbour below their parent.
@@ -55,30 +25,41 @@ struct Beside {
 }
 
 pub(super) fn check(tree: &mut LaTree<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
-    let mut beside = Beside { long_pages: 0, lean: 0, has_several: [false; HEIGHT_MOST] };
-    let (root, lowest) = (At { id: tree.root, level: tree.height - 1 }, tree.lowest_key());
+    let mut beside = Beside {
+        buffers: &mut tree.buffers,
+        has_long_values: tree.limits.has_long_values(),
+        long_pages: 0,
+        lean: 0,
+        has_several: [false; HEIGHT_MOST],
+    };
+    let bare = &mut tree.bare;
+    let (root, lowest) = (At { id: bare.root, level: bare.height - 1 }, bare.lowest_key());
     let rules = Rules {
         has_exact_separators: true,
         is_half_full: false,
         // If its only child has a buffer as well, it stays until its own is empty.
-        has_branching_root: root.level == 0 || !tree.has_buffers(root.level - 1),
+        has_branching_root: root.level == 0 || !bare.has_buffers(root.level - 1),
     };
-    let counted = btree::check((tree, root), &lowest, rules, &mut beside, finding)?;
-    tree.counters.lean = beside.lean;
-    let known = (tree.nodes.count(&tree.log), &tree.room.levels[..], tree.entries);
+    let counted = btree::check((&mut *bare, root), &lowest, rules, &mut beside, finding)?;
+    let Beside { lean, long_pages, .. } = beside;
+    tree.counters.lean = lean;
+    let known = (bare.count(), &bare.levels[..], bare.entries);
     counted.compare(known, finding);
     let pending: u64 = tree.buffers.records.iter().map(|record| u64::from(record.entries())).sum();
     let known: u64 = tree.buffers.pending.iter().sum();
     if pending != known {
         finding(&format_args!("{known} entries are pending, but the buffers have {pending}"));
     }
-    tree.check_pages(counted.nodes + beside.long_pages, finding)
+    match tree.bare.log.disk_mut() {
+        Some(disk) => disk.check(counted.nodes + long_pages, finding),
+        None => Ok(()),
+    }
 }
 
-impl<'d> Inspector<LaTree<'d>> for Beside {
+impl<'d> Inspector<BareTree<'d>> for Beside<'_> {
     fn inspect(
         &mut self,
-        tree: &mut LaTree<'d>,
+        tree: &mut BareTree<'d>,
         at: At<NodeId>,
         bounds: &KeyBounds<'_>,
         finding: &mut dyn FnMut(&dyn Display),
@@ -94,12 +75,12 @@ impl<'d> Inspector<LaTree<'d>> for Beside {
         if level > 0 && count == 0 {
             finding(&format_args!("node {:#x} has no children", at.id.0));
         }
-        if level == 0 {
+        if level == 0 && self.has_long_values {
             let most = u64::from(tree.log.pages()).saturating_sub(self.long_pages);
             self.long_pages += tree.check_values(at.id, most, finding)?;
         }
         match at.id.buffer() {
-            Some(number) => inspect_buffer(tree, (at, number), bounds, finding),
+            Some(number) => inspect_buffer((tree, self.buffers), (at, number), bounds, finding),
             None => Ok(()),
         }
     }
@@ -107,16 +88,16 @@ impl<'d> Inspector<LaTree<'d>> for Beside {
 
 /// Checks a buffer: what its record says, and whose keys it holds.
 fn inspect_buffer(
-    tree: &mut LaTree<'_>,
+    (tree, buffers): (&mut BareTree<'_>, &mut Buffers),
     (at, number): (At<NodeId>, u32),
     bounds: &KeyBounds<'_>,
     finding: &mut dyn FnMut(&dyn Display),
 ) -> Result<()> {
-    let record = tree.buffers.record(number);
+    let record = buffers.record(number);
     let (nodes, leaves) = tree.count_subtree(at.id, at.level, Cause::Lookup)?;
     let (mut entries, mut strangers, mut streams, mut last) = (0, 0, 0_u32, 0);
-    let held = tree.buffers.pool.held(BufferId(number)).entries;
-    tree.buffers.scan(&mut tree.log, number, &mut |entry, age| {
+    let held = buffers.pool.held(BufferId(number)).entries;
+    buffers.scan(&mut tree.log, number, &mut |entry, age| {
         streams += u32::from(age >> 32 != last);
         last = age >> 32;
         entries += 1;

@@ -26,130 +26,68 @@
 //! nothing has to be written to open the tree.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use device::{Cause, Page};
 use store::PageKind;
 
-use super::buffers::Chain;
-use super::compaction::Compaction;
+use super::buffers::{Buffers, Chain};
 use super::ground::Ground;
-use super::layout::Place;
-use super::nodes::damaged;
-use super::plan::{CHUNK_HEADER, Choices};
-use super::reclaim::Stage;
-use super::table::{BufferRecord, NodeTable};
-use super::{LaTree, NAME};
-use index::{Result, root_record};
+use super::layout::{CHUNK_HEADER, Place, damaged};
+use super::nodes::Nodes;
+use super::table::{BufferRecord, NodeTable, Table};
+use index::{Error, Result};
 
 mod pool;
 mod root;
 
-pub(super) use pool::PIECE_BYTES;
-pub(super) use root::describe;
-use root::{FORMAT, damaged_root, decode, pages_in};
-
-/// Bytes of a root record beside the pages it names and the nodes of each level, at most.
-pub(super) const ROOT_BYTES: u64 = 152;
+pub(super) use root::{Choices, Head, Root, damaged_root, describe, pages_in};
 
 const PLAIN: u8 = 2;
 const BUFFERED: u8 = 3;
 const POOL: u8 = 4;
 
-impl LaTree<'_> {
-    /// The choices that are stored with the tree.
-    const fn choices(&self) -> Choices {
-        Choices { node_bytes: self.plan.pages.node_bytes(), levels_a_buffer: self.levels_a_buffer }
+/// What is stored of a number: where its node stands, and the record of its buffer.
+struct Stored {
+    number: u32,
+    place: u32,
+    record: Option<BufferRecord>,
+}
+
+/// What of a tree is written at a checkpoint.
+pub(super) struct State<'s, 'd> {
+    pub(super) log: &'s mut Ground<'d>,
+    pub(super) nodes: &'s mut Nodes,
+    pub(super) buffers: &'s mut Buffers,
+}
+
+impl State<'_, '_> {
+    fn table(&mut self, kind: u8) -> &mut Table {
+        if kind == PLAIN { &mut self.nodes.plain } else { &mut self.nodes.buffered }
     }
 
-    /// Pages of the chunks of both tables.
-    pub(super) fn chunk_pages(&self) -> u64 {
-        (self.nodes.plain.chunks.len() + self.nodes.buffered.chunks.len()) as u64
+    /// Writes the nodes that are only in memory, and the chunks of tables that changed.
+    pub(super) fn write_tables(&mut self) -> Result<()> {
+        self.nodes.write_all(self.log, Cause::Checkpoint)?;
+        if let Some(disk) = self.log.disk_mut() {
+            disk.begin_state()?;
+            self.nodes.buffered.chunks.fill(None);
+        }
+        self.nodes.forget_old_chunks(self.log);
+        self.write_table(PLAIN)?;
+        self.write_table(BUFFERED)
     }
 
-    /// Writes all that is only in memory; returns the root record.
-    pub(super) fn write_state(&mut self) -> Result<Vec<u8>> {
-        self.is_poisoned = true;
-        let stands = self.log.is_disk() && !self.is_open;
-        if !stands {
-            self.reclaim_if_it_fits()?;
-            self.nodes.write_all(&mut self.log, Cause::Checkpoint)?;
-            self.begin_state()?;
-            self.forget_old_chunks();
-            self.write_chunks(PLAIN)?;
-            self.write_chunks(BUFFERED)?;
-        }
-        let mut record = root_record::encode(NAME, self.plan.shape);
-        // Growing, it would be in memory twice.
-        let lists = 4 * (self.chunk_pages() + self.pool_pages() + 4);
-        record.reserve_exact((ROOT_BYTES + 4 * u64::from(self.height) + lists) as usize);
-        self.encode_head(&mut record);
-        for table in [&self.nodes.plain, &self.nodes.buffered] {
-            let numbers = table.numbers.high_water();
-            record.extend_from_slice(&numbers.to_le_bytes());
-            for chunk in 0..numbers.div_ceil(table.chunk_numbers.max(1)) as usize {
-                let page = table.chunks.get(chunk).copied().flatten().unwrap_or(Page(u32::MAX));
-                record.extend_from_slice(&page.0.to_le_bytes());
-            }
-        }
-        match stands {
-            true => self.list_pool(&mut record),
-            false => self.write_pool(&mut record)?,
-        }
-        self.encode_tail(&mut record);
-        self.generation.is_waiting = false;
-        self.is_open = false;
-        self.begin_room();
-        self.is_poisoned = false;
-        Ok(record)
-    }
-
-    fn encode_head(&self, record: &mut Vec<u8>) {
-        let choices = self.choices();
-        record.extend_from_slice(&choices.node_bytes.to_le_bytes());
-        record.push(choices.levels_a_buffer | FORMAT << 4);
-        record.extend_from_slice(&self.root.0.to_le_bytes());
-        record.push(self.height);
-        record.extend_from_slice(&self.entries.to_le_bytes());
-        for nodes in self.room.levels.iter().take(self.height.into()) {
-            record.extend_from_slice(&nodes.to_le_bytes());
-        }
-        record.extend_from_slice(&self.buffers.next_owner.to_le_bytes());
-        record.extend_from_slice(&self.generation.first.to_le_bytes());
-        record.extend_from_slice(&self.generation.first_owner.to_le_bytes());
-        let (stage, next) = match self.generation.stage {
-            None => (0, 0),
-            Some(Stage::InnerBuffers(next)) => (1, next),
-            Some(Stage::LeafBuffers(next)) => (2, next),
-            Some(Stage::Plain(next)) => (3, next),
-            Some(Stage::Buffered(next)) => (4, next),
-        };
-        record.push(stage);
-        record.extend_from_slice(&u32::to_le_bytes(next));
-    }
-
-    /// Writes the chunks of a table that changed.
-    fn write_chunks(&mut self, kind: u8) -> Result<()> {
-        let table = if kind == PLAIN { &self.nodes.plain } else { &self.nodes.buffered };
-        let (numbers, each) = (table.numbers.high_water(), table.chunk_numbers.max(1));
-        for chunk in 0..numbers.div_ceil(each) {
-            let table = if kind == PLAIN { &self.nodes.plain } else { &self.nodes.buffered };
-            let range = chunk * each..numbers.min((chunk + 1) * each);
+    fn write_table(&mut self, kind: u8) -> Result<()> {
+        let chunks = self.table(kind).chunks_in_use();
+        for chunk in 0..chunks {
+            let (known, range) = (self.table(kind).page_of(chunk), self.table(kind).range(chunk));
             let is_dirty = |number: u32| kind == BUFFERED && self.buffers.record(number).is_dirty();
-            let known = table.chunks.get(chunk as usize).copied().flatten();
             if known.is_some() && !range.clone().any(is_dirty) {
                 continue;
             }
-            let mut bytes = core::mem::take(&mut self.buffers.page);
-            let page = self.write_chunk((kind, chunk), range.clone(), &mut bytes);
-            self.buffers.page = bytes;
-            let page = page?;
-            let table =
-                if kind == PLAIN { &mut self.nodes.plain } else { &mut self.nodes.buffered };
-            // It may never have been marked, if all of it was there before an opening.
-            table.changed(range.start);
-            if let Some(place) = table.chunks.get_mut(chunk as usize) {
-                *place = Some(page);
-            }
+            let page = self.write_chunk((kind, chunk), range.clone())?;
+            self.table(kind).stored(chunk, page);
             for number in range.filter(|_| kind == BUFFERED) {
                 if let Some(record) = self.buffers.record_mut(number) {
                     record.set_dirty(false);
@@ -159,164 +97,130 @@ impl LaTree<'_> {
         Ok(())
     }
 
-    fn write_chunk(
-        &mut self,
-        chunk: (u8, u32),
-        range: core::ops::Range<u32>,
-        bytes: &mut [u8],
-    ) -> Result<Page> {
+    fn write_chunk(&mut self, chunk: (u8, u32), range: Range<u32>) -> Result<Page> {
+        let mut bytes = core::mem::take(&mut self.buffers.page);
         bytes.fill(0xFF);
         let mut at = self.log.content_start() + CHUNK_HEADER as usize;
-        let mut encoded = Vec::with_capacity(BufferRecord::BYTES);
+        let mut encoded = Vec::with_capacity(4 + BufferRecord::BYTES);
         for number in range {
             encoded.clear();
-            let table = if chunk.0 == PLAIN { &self.nodes.plain } else { &self.nodes.buffered };
-            encoded.extend_from_slice(&table.numbers.stored(number).to_le_bytes());
+            let stored = self.table(chunk.0).numbers.stored(number);
+            encoded.extend_from_slice(&stored.to_le_bytes());
             if chunk.0 == BUFFERED {
                 self.buffers.record(number).encode(&mut encoded);
             }
             bytes[at..at + encoded.len()].copy_from_slice(&encoded);
             at += encoded.len();
         }
-        append(&mut self.log, chunk, bytes, &mut |_, _| {})
+        let page = append(self.log, chunk, &mut bytes, &mut |_, _| {});
+        self.buffers.page = bytes;
+        page
     }
 
-    /// Becomes the tree that `record` describes.
-    pub(super) fn read_state(&mut self, record: &[u8]) -> Result<()> {
-        let root = decode(record, self.plan.chunks)?;
-        if root.choices != self.choices() || root.shape != self.plan.shape {
-            return Err(damaged_root());
-        }
-        self.is_poisoned = true;
-        self.lean.forget();
-        self.nodes.forget();
-        self.buffers.forget();
-        self.lend_for_numbers(root.plain.0, root.buffered.0)?;
-        let numbers = |count| NodeTable::with_numbers(count).map_err(|_| damaged_root());
-        self.nodes.plain.numbers = numbers(root.plain.0)?;
-        self.nodes.buffered.numbers = numbers(root.buffered.0)?;
-        for (kind, list) in [(PLAIN, root.plain.1), (BUFFERED, root.buffered.1)] {
-            for (chunk, page) in pages_in(list).enumerate() {
-                self.read_chunk((kind, chunk as u32), page)?;
-            }
-        }
-        self.nodes.plain.numbers.release_unwritten();
-        self.nodes.buffered.numbers.release_unwritten();
-        self.read_pool(root.pool)?;
-        self.entries = root.entries;
-        self.room.levels = root.levels;
-        self.forget_room();
-        self.room.compaction = Compaction::default();
-        let lists = [root.plain.1, root.buffered.1, root.pool];
-        self.take_state(root.tail, &mut lists.into_iter().flat_map(pages_in))?;
-        if self.nodes.place(root.root).is_none() {
-            return Err(damaged_root());
-        }
-        (self.root, self.height) = (root.root, root.height);
-        self.buffers.next_owner = root.next_owner;
-        self.generation.first = root.first;
-        self.generation.first_owner = root.first_owner;
-        self.generation.stage = root.stage;
-        self.generation.is_waiting = false;
-        if let Some(log) = self.log.chip_mut() {
-            log.mark_old(root.first)?;
-            if root.stage.is_none() {
-                log.release_old();
-            }
-        }
-        self.generation.copies = root.stage.is_some() && self.is_to_copy();
-        self.is_open = false;
-        self.is_poisoned = false;
-        Ok(())
-    }
-
-    fn read_chunk(&mut self, chunk: (u8, u32), page: Page) -> Result<()> {
+    /// Hands what is stored of each of the first `numbers` numbers of a table to `each`, as far as
+    /// the chunk in `page` has them.
+    fn read_chunk(
+        &mut self,
+        (kind, chunk): (u8, u32),
+        (page, numbers): (Page, u32),
+        each: &mut dyn FnMut(&mut Self, &Stored) -> Result<()>,
+    ) -> Result<()> {
+        let each_chunk = self.table(kind).chunk_numbers;
+        let first = chunk.saturating_mul(each_chunk);
         let mut bytes = core::mem::take(&mut self.buffers.page);
-        let taken = read(&mut self.log, chunk, page, &mut bytes)
-            .and_then(|at| self.take_chunk(chunk, page, &bytes[at..]));
+        let taken = read(self.log, (kind, chunk), page, &mut bytes).and_then(|at| {
+            let mut rest = &bytes[at..];
+            for number in first..first.saturating_add(each_chunk).min(numbers) {
+                let cut = damaged(page, "the node table is cut off");
+                let (stored, behind) = rest.split_first_chunk().ok_or(cut)?;
+                rest = behind;
+                let mut record = None;
+                if kind == BUFFERED {
+                    let read = BufferRecord::decode(rest).map_err(|what| damaged(page, what))?;
+                    (record, rest) = (Some(read.0), read.1);
+                }
+                each(self, &Stored { number, place: u32::from_le_bytes(*stored), record })?;
+            }
+            Ok(())
+        });
         self.buffers.page = bytes;
         taken
     }
 
-    fn take_chunk(&mut self, chunk: (u8, u32), page: Page, mut bytes: &[u8]) -> Result<()> {
-        let (shape, pages) = (self.plan.pages, self.log.pages());
-        let is_plain = chunk.0 == PLAIN;
-        let table = if is_plain { &mut self.nodes.plain } else { &mut self.nodes.buffered };
-        let each = table.chunk_numbers;
-        let last = table.numbers.high_water().min((chunk.1 + 1) * each);
-        table.changed(chunk.1 * each);
-        if let Some(known) = table.chunks.get_mut(chunk.1 as usize) {
-            *known = Some(page);
+    /// Becomes what the root record `root` names.
+    pub(super) fn read(&mut self, root: &Root<'_>) -> Result<()> {
+        for (kind, (numbers, list)) in [(PLAIN, root.plain), (BUFFERED, root.buffered)] {
+            let table = NodeTable::with_numbers(numbers).map_err(|_| damaged_root())?;
+            self.table(kind).numbers = table;
+            for (chunk, page) in (0..).zip(pages_in(list)) {
+                self.table(kind).stored(chunk, page);
+                let take =
+                    &mut |state: &mut Self, stored: &Stored| state.take((page, kind), stored);
+                self.read_chunk((kind, chunk), (page, numbers), take)?;
+            }
+            self.table(kind).numbers.release_unwritten();
         }
-        for number in chunk.1 * each..last {
-            let (stored, rest) =
-                bytes.split_first_chunk().ok_or(damaged(page, "the node table is cut off"))?;
-            let table = if is_plain { &mut self.nodes.plain } else { &mut self.nodes.buffered };
-            let is_place = |place| shape.is_place(place, pages);
-            let filled = table.numbers.fill(number, u32::from_le_bytes(*stored), is_place);
-            filled.map_err(|what| damaged(page, what))?;
-            bytes = rest;
-            if !is_plain {
-                let (record, rest) =
-                    BufferRecord::decode(bytes).map_err(|what| damaged(page, what))?;
-                if u64::from(record.fragments()) > self.plan.pages.fragments(self.log.pages()) {
-                    return Err(damaged(page, "a buffer has more fragments than find room"));
-                }
-                self.buffers.set_record(number, record);
-                if let Some(record) = self.buffers.record_mut(number) {
-                    record.set_dirty(false);
-                }
-                bytes = rest;
+        self.read_pool(root.pool)
+    }
+
+    fn take(&mut self, (page, kind): (Page, u8), stored: &Stored) -> Result<()> {
+        let (shape, pages, number) = (self.nodes.pages, self.log.pages(), stored.number);
+        let is_place = |place| shape.is_place(place, pages);
+        let filled = self.table(kind).numbers.fill(number, stored.place, is_place);
+        filled.map_err(|what| damaged(page, what))?;
+        let Some(record) = stored.record else {
+            return Ok(());
+        };
+        if u64::from(record.fragments()) > shape.fragments(pages) {
+            return Err(damaged(page, "a buffer has more fragments than find room"));
+        }
+        self.buffers.set_record(number, record);
+        if let Some(record) = self.buffers.record_mut(number) {
+            record.set_dirty(false);
+        }
+        Ok(())
+    }
+
+    /// On a disk, counts the fragments of each page.
+    pub(super) fn hold_chains(&mut self) -> Result<()> {
+        for number in 0..self.buffers.records.len() as u32 {
+            if !self.log.is_disk() {
+                break;
+            }
+            let record = self.buffers.record(number);
+            match self.buffers.hold_chain(self.log, &record, Cause::Recovery) {
+                // What is behind damage can't be reached. Whoever reads the buffer is told.
+                Err(Error::Store(damage)) if damage.is_damage() => {}
+                held => held?,
             }
         }
         Ok(())
     }
 
-    /// Pins every page that the root record `record` reaches.
-    pub(super) fn pin_state(&mut self, record: &[u8]) -> Result<()> {
-        let root = decode(record, self.plan.chunks)?;
+    /// Pins every page that the root record `root` reaches.
+    pub(super) fn pin(&mut self, root: &Root<'_>) -> Result<()> {
         pages_in(root.pool).for_each(|page| self.log.pin(page));
-        let mut bytes = core::mem::take(&mut self.buffers.page);
-        let mut pinned = Ok(());
-        for (kind, list, numbers) in
-            [(PLAIN, root.plain.1, root.plain.0), (BUFFERED, root.buffered.1, root.buffered.0)]
-        {
-            for (chunk, page) in pages_in(list).enumerate() {
+        for (kind, (numbers, list)) in [(PLAIN, root.plain), (BUFFERED, root.buffered)] {
+            for (chunk, page) in (0..).zip(pages_in(list)) {
                 self.log.pin(page);
-                if pinned.is_ok() {
-                    let chunk = (kind, chunk as u32);
-                    pinned = read(&mut self.log, chunk, page, &mut bytes)
-                        .and_then(|at| self.pin_chunk(chunk, numbers, &bytes[at..]));
-                }
+                let pin = &mut |state: &mut Self, stored: &Stored| state.pin_stored(stored);
+                self.read_chunk((kind, chunk), (page, numbers), pin)?;
             }
         }
-        self.buffers.page = bytes;
-        pinned
+        Ok(())
     }
 
-    fn pin_chunk(&mut self, chunk: (u8, u32), numbers: u32, mut bytes: &[u8]) -> Result<()> {
-        let chunks = self.plan.chunks;
-        let each = if chunk.0 == PLAIN { chunks.0 } else { chunks.1 };
-        let (shape, pages) = (self.plan.pages, self.log.pages());
-        for _ in chunk.1 * each..numbers.min((chunk.1 + 1) * each) {
-            let Some((stored, rest)) = bytes.split_first_chunk() else {
-                break;
-            };
-            let place = Place(u32::from_le_bytes(*stored));
-            if place < Place(Place::MOST) && shape.is_place(place, pages) {
-                self.log.pin(shape.locate(place).0);
-            }
-            bytes = rest;
-            if chunk.0 == BUFFERED {
-                let (record, rest) =
-                    BufferRecord::decode(bytes).map_err(|what| damaged(Page(0), what))?;
-                let (mut chain, cause) = (Chain::of(&record), Cause::Checkpoint);
-                while let Some(link) = chain.newest() {
-                    self.log.pin(link.page);
-                    self.buffers.next_fragment(&mut self.log, &mut chain, cause)?;
-                }
-                bytes = rest;
-            }
+    fn pin_stored(&mut self, stored: &Stored) -> Result<()> {
+        let (shape, place) = (self.nodes.pages, Place(stored.place));
+        if place < Place(Place::MOST) && shape.is_place(place, self.log.pages()) {
+            self.log.pin(shape.locate(place).0);
+        }
+        let Some(mut chain) = stored.record.as_ref().map(Chain::of) else {
+            return Ok(());
+        };
+        while let Some(link) = chain.newest() {
+            self.log.pin(link.page);
+            self.buffers.next_fragment(self.log, &mut chain, Cause::Checkpoint)?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Memory in chunks of equal size, which can be given back one by one.
 //!
-//! A part of a tree whose memory never changes has one chunk, of whatever length.
+//! A part of a tree whose memory never changes has one chunk, of whatever length. Tables grow by
+//! chunks ([`Chunked`]) and never shrink.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -78,5 +79,61 @@ impl<T: Copy> Chunks<T> {
     pub(super) fn memory_bytes(&self) -> u64 {
         (self.len() * self.width * size_of::<T>()) as u64
             + self.chunks.capacity() as u64 * CHUNK_OVERHEAD
+    }
+}
+
+/// A table that grows by so many items at a time, and so never exists twice.
+#[derive(Clone, Debug)]
+pub(super) struct Chunked<T, const ITEMS: usize = 64> {
+    chunks: Vec<Box<[T]>>,
+    length: usize,
+}
+
+impl<T: Copy, const ITEMS: usize> Chunked<T, ITEMS> {
+    pub(super) const fn new() -> Self {
+        Chunked { chunks: Vec::new(), length: 0 }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Bytes of memory that the table takes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let items = self.chunks.len() * ITEMS * size_of::<T>();
+        (items + self.chunks.capacity() * size_of::<Box<[T]>>()) as u64
+    }
+
+    /// The most bytes that a table of so many items takes.
+    pub(super) const fn bytes_most(items: u64) -> u64 {
+        let chunks = items / ITEMS as u64 + 1;
+        let items = chunks * (ITEMS * size_of::<T>()) as u64;
+        items + (2 * chunks + 4) * size_of::<Box<[T]>>() as u64
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<&T> {
+        self.chunks.get(at / ITEMS)?.get(at % ITEMS)
+    }
+
+    pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
+        self.chunks.get_mut(at / ITEMS)?.get_mut(at % ITEMS)
+    }
+
+    /// Makes the table at least `length` items long; further items are `item`.
+    pub(super) fn grow(&mut self, length: usize, item: T) {
+        while self.chunks.len() * ITEMS < length {
+            self.chunks.push(vec![item; ITEMS].into_boxed_slice());
+        }
+        self.length = self.length.max(length);
+    }
+
+    /// Forgets all items.
+    pub(super) fn clear(&mut self) {
+        self.chunks.clear();
+        self.length = 0;
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flatten().take(self.length)
     }
 }

@@ -36,8 +36,8 @@ impl LaTree<'_> {
     /// True if a walk may find leaves to be merged.
     pub(super) fn may_compact(&self) -> bool {
         let Compaction { deletes, is_walking, .. } = self.room.compaction;
-        let enough = |deletes: u64| deletes.saturating_mul(LEAVES_A_DELETE) >= self.leaves();
-        self.height > 1 && (is_walking || deletes.is_none_or(enough))
+        let enough = |deletes: u64| deletes.saturating_mul(LEAVES_A_DELETE) >= self.bare.leaves();
+        self.bare.height > 1 && (is_walking || deletes.is_none_or(enough))
     }
 
     /// Merges leaves with their left neighbours where both fit one, as far as there is room; false
@@ -48,7 +48,7 @@ impl LaTree<'_> {
         }
         let mut key = core::mem::take(&mut self.room.compaction.next);
         if !self.room.compaction.is_walking {
-            key = self.lowest_key();
+            key = self.bare.lowest_key();
         }
         let mut leaves = 0;
         let walked = self.walk_and_merge(&mut key, &mut leaves, cause);
@@ -70,14 +70,14 @@ impl LaTree<'_> {
     ) -> Result<bool> {
         while self.make_room_to_merge()? {
             *leaves += 1;
-            self.descend(0, key, cause)?;
+            self.bare.descend(0, key, cause)?;
             if self.join_with_left(cause)? {
                 self.generation.is_vain = false;
                 self.note_lean(1);
                 self.rebalance_lean(cause)?;
                 continue;
             }
-            if !self.pass_leaf(key)? {
+            if !self.bare.pass_leaf(key)? {
                 self.lower_root(cause)?;
                 return Ok(true);
             }

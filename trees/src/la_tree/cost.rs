@@ -35,6 +35,9 @@ use super::policy::Estimate;
 
 pub(super) mod predict;
 
+/// The pool is short of room if more than one in so many of the bytes that come leaves it.
+pub(super) const SHORT_ABOVE: u64 = 64;
+
 /// Observations after which older ones count half.
 const WINDOW: u64 = 1 << 20;
 

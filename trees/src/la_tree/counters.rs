@@ -92,7 +92,8 @@ impl NodeReads {
 
 /// Tells all that is counted, by name.
 pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, u64)) {
-    let (tree_wide, buffers, reads) = (&tree.counters, &tree.buffers.counters, &tree.nodes.reads);
+    let (tree_wide, buffers, reads) =
+        (&tree.counters, &tree.buffers.counters, &tree.bare.nodes.reads);
     let both: [(&'static str, &'static str, Both); 10] = [
         ("emptied inner", "emptied leaf", tree_wide.emptied),
         ("emptied entries inner", "emptied entries leaf", tree_wide.emptied_entries),
@@ -119,7 +120,7 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     for (name, count) in names.into_iter().zip(reads.update) {
         tell(name, count);
     }
-    tell("pages of nodes programmed", tree.nodes.programmed);
+    tell("pages of nodes programmed", tree.bare.nodes.programmed);
     tell("emptying estimated ns", tree_wide.emptying_estimated);
     tell("emptying printed ns", tree_wide.emptying_printed);
     tell("put estimated ns", tree_wide.put_estimated);
@@ -131,19 +132,19 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     tell(NODES_MERGED, tree_wide.nodes_merged);
     tell("nodes filled up by a neighbour", tree_wide.nodes_filled_up);
     tell("nodes less than a quarter full at the last check", tree_wide.lean);
-    tell(LEAVES, tree.leaves());
-    let inner = tree.room.levels[1..].iter().map(|nodes| u64::from(*nodes)).sum();
+    tell(LEAVES, tree.bare.leaves());
+    let inner = tree.bare.levels[1..].iter().map(|nodes| u64::from(*nodes)).sum();
     tell(INNER_NODES, inner);
-    tell("entries", tree.entries);
-    tell("nodes", tree.nodes.count(&tree.log));
+    tell("entries", tree.bare.entries);
+    tell("nodes", tree.bare.nodes.count(&tree.bare.log));
     tell("fragments fetched", buffers.fetched);
     tell("buffers written sorted", buffers.spilled);
     tell("buffers written sorted in part", buffers.spills - buffers.spilled);
-    tell("frames of nodes", tree.nodes.cache.frames() as u64);
+    tell("frames of nodes", tree.bare.nodes.cache.frames() as u64);
     tell("bytes of the pool", tree.buffers.pool.memory_bytes());
     tell("memory moved to nodes", tree.sharing.moved[0]);
     tell("memory moved to the pool", tree.sharing.moved[1]);
-    tell("bytes that tables may take", tree.plan.tables_most.unwrap_or(0));
+    tell("bytes that tables may take", tree.sharing.tables.unwrap_or(0));
     tell("buffers emptied in parts", tree_wide.emptied_in_parts);
     tell("buffers split", tree_wide.buffers_split);
     tell("buffers merged", tree_wide.buffers_merged);
@@ -155,18 +156,4 @@ pub(super) fn tell(tree: &super::LaTree<'_>, tell: &mut dyn FnMut(&'static str, 
     );
     tell("pending inner", tree.buffers.pending[0]);
     tell("pending leaf", tree.buffers.pending[1]);
-}
-
-impl super::LaTree<'_> {
-    /// The chip's time so far, in nanoseconds.
-    pub(super) fn time_ns(&self) -> u64 {
-        self.log.meter().map_or(0, device::Meter::time_ns)
-    }
-
-    /// Notes what the whole scan of buffer `number` cost, which began at a time.
-    pub(super) fn note_scan(&mut self, number: u32, before: u64) {
-        let estimated = super::cost::scan(&self.estimator.units, &self.buffers.subtree(number));
-        self.counters.scan_estimated += estimated;
-        self.counters.scan_actual += self.time_ns() - before;
-    }
 }

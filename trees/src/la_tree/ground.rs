@@ -14,7 +14,7 @@ use device::{Cause, Meter, Page};
 use store::{Memory, PageKind, PageLog, Recovery, Result};
 
 use super::cost::UnitCosts;
-use super::in_place::Disk;
+use super::disk::Disk;
 use super::layout::PageShape;
 
 /// What a tree stands on.
@@ -82,7 +82,7 @@ impl<'d> Ground<'d> {
     pub(super) fn content_start(&self) -> usize {
         match self {
             Ground::Chip(log) => log.content_start(),
-            Ground::Disk(_) => super::in_place::PAGE_HEADER,
+            Ground::Disk(_) => super::disk::PAGE_HEADER,
         }
     }
 
@@ -173,6 +173,11 @@ impl<'d> Ground<'d> {
         }
     }
 
+    /// The device's time so far, in nanoseconds.
+    pub(super) fn time_ns(&self) -> u64 {
+        self.meter().map_or(0, Meter::time_ns)
+    }
+
     pub(super) fn recovery(&self) -> &(dyn Recovery + 'd) {
         match self {
             Ground::Chip(log) => log,
@@ -206,17 +211,5 @@ impl<'d> Ground<'d> {
     /// Blocks that the next checkpoint erases.
     pub(super) fn blocks_to_erase(&self) -> u32 {
         self.chip().map_or(0, |log| log.released_blocks().saturating_sub(log.blocks_only_kept()))
-    }
-
-    pub(super) fn released_blocks(&self) -> u32 {
-        self.chip().map_or(0, PageLog::released_blocks)
-    }
-
-    pub(super) fn good_blocks(&self) -> u32 {
-        self.chip().map_or(0, PageLog::good_blocks)
-    }
-
-    pub(super) fn free_pages(&self) -> u32 {
-        self.chip().map_or(0, PageLog::free_pages)
     }
 }

@@ -23,15 +23,32 @@
 
 use device::{Geometry, Page};
 use store::node::{Codec, HEADER_BYTES, NODE_BYTES_LEAST, NODE_BYTES_MOST};
-use store::{EntryShape, Width};
+use store::{EntryShape, PageKind, Width};
 
 use super::stream::Damage;
+use index::Error;
 
 /// Bytes of a page's header.
 pub(super) const PAGE_HEADER_BYTES: u32 = 16;
 
 /// Bytes of a fragment in front of its entries.
 pub(super) const FRAGMENT_HEADER_BYTES: usize = 12;
+
+/// The kinds of pages: of nodes, and of fragments.
+pub(super) const NODES: PageKind = PageKind::Tree(0);
+pub(super) const FRAGMENTS: PageKind = PageKind::Tree(1);
+
+/// Bytes in front of what a chunk of a table holds: checksum, and which chunk it is.
+pub(super) const CHUNK_HEADER: u32 = 8;
+
+/// Bytes in front of a fragment of the pool in a checkpoint: its buffer, and its length.
+pub(super) const PIECE_HEADER: usize = 6;
+
+/// Bytes that a page of the pool needs for a fragment beside its stream.
+pub(super) const PIECE_BYTES: u64 = (PIECE_HEADER + FRAGMENT_HEADER_BYTES) as u64;
+
+/// Bytes of a root record beside the pages it names and the nodes of each level, at most.
+pub(super) const ROOT_BYTES: u64 = 152;
 
 const NO_PAGE: u32 = u32::MAX;
 
@@ -48,6 +65,11 @@ const SMALL_NODE_BYTES: u32 = 64;
 
 /// The fewest entries for which a node has room.
 const ENTRIES_LEAST: usize = 4;
+
+/// Damage in `page`.
+pub(super) fn damaged(page: Page, what: &'static str) -> Error {
+    store::Error::DamagedPage { page: store::LogicalPage(page.0), what }.into()
+}
 
 /// The form of nodes of `bytes` bytes; `None` if such a node could not hold four entries.
 pub(super) fn codec(bytes: u32, key: Width, value: Width) -> Option<Codec> {

@@ -7,44 +7,46 @@
 use alloc::vec::Vec;
 
 use device::{Cause, Page};
-use store::node::{self, NodeKey, Stored};
+use store::OverflowValue;
+use store::node::{NodeKey, Stored};
 
 use super::LaTree;
-use super::descent::Toward;
-use super::nodes::damaged;
+use super::bare_tree::{QUARTER, Toward};
+use super::census::More;
+use super::layout::damaged;
 use super::scan::Scan;
-use super::shrinking::QUARTER;
-use super::table::BufferRecord;
-use crate::btree::Edit;
+use crate::btree::{Edit, copy_long};
 use index::read_piece_of;
 use index::{Cursor, Error, KeyRange, Result, Value};
 
 impl LaTree<'_> {
     pub(super) fn load_sorted(&mut self, sorted: &mut dyn Cursor, fill: u8) -> Result<u64> {
         let fill = fill.clamp(QUARTER, 100);
-        if self.log.is_disk() {
+        if self.bare.log.is_disk() {
             if Scan::new(self, KeyRange::ALL)?.next()?.is_some() {
                 return Err(Error::NotEmpty);
             }
             self.is_poisoned = true;
-            self.drop_all()?;
+            let mut left = self.bare.count();
+            self.bare.drop_node(self.bare.root, self.bare.height - 1, &mut left)?;
+            if let Some(disk) = self.bare.log.disk_mut() {
+                disk.drop_fragments(Cause::Load)?;
+                disk.drop_state(Cause::Load)?;
+            }
         } else {
             self.is_poisoned = true;
             self.empty_all(Cause::Load)?;
             let is_emptied = self.buffers.pending == [0; 2];
-            if !is_emptied || self.entries > 0 {
+            if !is_emptied || self.bare.entries > 0 {
                 self.is_poisoned = false;
                 return Err(if is_emptied { Error::NotEmpty } else { self.refusal() });
             }
-            // What is left of a tree that was emptied has separators that are in the way.
-            self.nodes.forget();
-            self.buffers.forget();
-            self.height = 1;
         }
+        // What is left of a tree that was emptied has separators that are in the way.
+        self.bare.forget();
+        self.buffers.forget();
         self.plant()?;
-        self.bounds.reset();
-        self.path.set(0, self.root, 0);
-        self.walk(0, 0, Toward::Last, Cause::Load)?;
+        self.bare.bounds.reset();
         let loaded = self.load_entries(sorted, fill);
         self.end_load(loaded)
     }
@@ -56,21 +58,20 @@ impl LaTree<'_> {
             self.is_poisoned = false;
         }
         // The rates are those of updates.
-        self.nodes.observed = self.nodes.programmed;
+        self.bare.nodes.observed = self.bare.nodes.programmed;
         loaded?;
-        Ok(self.entries)
+        Ok(self.bare.entries)
     }
 
     /// Lets the last node of each level that has too few entries share those of the one before it:
     /// from the root down, so that each of them has a neighbour below its parent.
     fn fill_up_last(&mut self) -> Result<()> {
         let counters = self.counters;
-        for level in (0..self.height - 1).rev() {
-            let top = self.height - 1;
+        for level in (0..self.bare.height - 1).rev() {
+            let top = self.bare.height - 1;
             if level < top {
-                self.bounds.reset();
-                self.path.set(top, self.root, 0);
-                self.walk(top, level, Toward::Last, Cause::Load)?;
+                self.bare.begin();
+                self.bare.walk(top, level, Toward::Last, Cause::Load)?;
                 self.note_lean(level);
                 self.rebalance_lean(Cause::Load)?;
             }
@@ -86,18 +87,21 @@ impl LaTree<'_> {
         let (mut previous, mut key, mut whole) = (Vec::new(), Vec::new(), Vec::new());
         while let Some((next, value)) = sorted.next()? {
             let bytes = value.len();
-            self.check_entry(next, bytes as usize)?;
-            if self.entries > 0 && next <= previous.as_slice() {
-                return Err(Error::NotSorted { position: self.entries });
+            self.limits.check_entry(next, bytes as usize)?;
+            if self.bare.entries > 0 && next <= previous.as_slice() {
+                return Err(Error::NotSorted { position: self.bare.entries });
             }
             key.clear();
             key.extend_from_slice(next);
-            if self.is_long(key.len(), u64::from(bytes)) {
-                let long = match value {
-                    Value::Inline(value) => self.write_long(value)?,
-                    Value::Long(_) => self.copy_long(sorted, bytes)?,
-                };
-                self.append_long(&key, long, (&previous, fill))?;
+            if self.limits.is_long(key.len(), u64::from(bytes)) {
+                self.check_room_for_long(bytes)?;
+                let long = self.write_long(sorted, bytes)?;
+                let appended =
+                    self.append_entry(&key, Stored::long(&long.to_bytes()), (&previous, fill));
+                if appended.is_err() {
+                    let _ = self.bare.drop_value(Some(long), Cause::Load);
+                }
+                appended?;
             } else {
                 let value = match value {
                     Value::Inline(value) => value,
@@ -114,73 +118,83 @@ impl LaTree<'_> {
         Ok(())
     }
 
+    fn check_room_for_long(&mut self, bytes: u32) -> Result<()> {
+        let disk = self.bare.log.disk();
+        let pages = disk.map_or(0, |disk| u64::from(disk.file.pages_for_long(bytes)));
+        match self.finds_room(More { puts: 1, pages, ..More::default() })? {
+            true => Ok(()),
+            false => Err(self.refusal()),
+        }
+    }
+
+    /// Copies a long value out of the entry at which `sorted` stands.
+    fn write_long(&mut self, sorted: &mut dyn Cursor, bytes: u32) -> Result<OverflowValue> {
+        let Some(disk) = self.bare.log.disk_mut() else {
+            return Err(store::Error::AdoptedTwice.into());
+        };
+        disk.longest_value = disk.longest_value.max(bytes);
+        // Nothing else needs the scratch node until the value is written.
+        copy_long(&mut disk.file, sorted, bytes, &mut self.bare.nodes.scratch)
+    }
+
     /// Puts an entry behind all others, into the last leaf or a new one.
-    pub(super) fn append_entry(
-        &mut self,
-        key: &[u8],
-        value: Stored<'_>,
-        last: (&[u8], u8),
-    ) -> Result<()> {
+    fn append_entry(&mut self, key: &[u8], value: Stored<'_>, last: (&[u8], u8)) -> Result<()> {
         let (previous, fill) = last;
-        let leaf = self.path.at(0).id;
-        let codec = self.nodes.codecs.leaf;
-        let node = self.nodes.node(&mut self.log, leaf, 0, Cause::Load)?;
-        let count = node::count(node);
-        let room = !codec.is_filled(node, fill);
-        let edit = Edit::Insert { place: count, key, value };
-        if room && self.nodes.edit(&mut self.log, (leaf, 0), edit)? {
-            self.entries += 1;
+        let leaf = self.bare.path.at(0).id;
+        let node = self.bare.node_at(leaf, 0, Cause::Load)?;
+        let is_filled = node.codec.is_filled(node.bytes, fill);
+        let edit = Edit::Insert { place: node.count(), key, value };
+        if !is_filled && self.bare.edit((leaf, 0), edit)? {
+            self.bare.entries += 1;
             return Ok(());
         }
         self.check_tables(1)?;
         if !self.has_room_to_load()? {
-            return Err(store::Error::Full { pages: u64::from(self.log.usable_pages() / 2) }.into());
+            return Err(
+                store::Error::Full { pages: u64::from(self.bare.log.usable_pages() / 2) }.into()
+            );
         }
         self.reclaim_if_due()?;
         self.lend_for_put()?;
-        self.separator.clear();
-        self.separator.extend_from_slice(key);
+        self.bare.separator.clear();
+        self.bare.separator.extend_from_slice(key);
         let left = NodeKey { prefix: &[], suffix: previous };
-        self.nodes.codecs.shorten(&left, &mut self.separator);
+        self.bare.nodes.codecs.shorten(&left, &mut self.bare.separator);
         self.begin_right(0, fill)?;
-        let leaf = self.path.at(0).id;
+        let leaf = self.bare.path.at(0).id;
         let edit = Edit::Insert { place: 0, key, value };
-        if !self.nodes.edit(&mut self.log, (leaf, 0), edit)? {
+        if !self.bare.edit((leaf, 0), edit)? {
             return Err(damaged(Page(0), "an empty leaf has no room"));
         }
-        self.entries += 1;
+        self.bare.entries += 1;
         Ok(())
     }
 
-    /// Begins a node to the right of the last one at `level`; `self.separator` separates them.
+    /// True if one more leaf finds room.
+    fn has_room_to_load(&mut self) -> Result<bool> {
+        match self.bare.log.is_disk() {
+            true => self.finds_room(More { puts: 1, ..More::default() }),
+            false => Ok(self.census().has_room_to_load()),
+        }
+    }
+
+    /// Begins a node to the right of the last one at `level`; `self.bare.separator` separates them.
     fn begin_right(&mut self, level: u8, fill: u8) -> Result<()> {
-        if level + 1 == self.height {
-            let separator = core::mem::take(&mut self.separator);
+        if level + 1 == self.bare.height {
+            let separator = core::mem::take(&mut self.bare.separator);
             self.grow(Cause::Load)?;
-            self.separator = separator;
+            self.bare.separator = separator;
         }
-        let parent = self.path.at(level + 1).id;
-        let inner = self.nodes.codecs.inner;
-        let node = self.nodes.node(&mut self.log, parent, level + 1, Cause::Load)?;
-        if inner.is_filled(node, fill) || !inner.has_room(node, &self.separator, 4) {
-            self.begin_right(level + 1, fill)?;
-        }
-        let parent = self.path.at(level + 1).id;
-        let node = self.nodes.node(&mut self.log, parent, level + 1, Cause::Load)?;
-        let place = node::count(node);
-        let is_buffered = self.has_buffers(level);
-        let right = self.nodes.create(&mut self.log, is_buffered, level)?;
-        self.adopt(parent, level + 1, place, right)?;
-        self.path.set(level + 1, parent, place);
-        self.path.set(level, right, 0);
-        self.room.levels[usize::from(level)] += 1;
-        match right.buffer() {
-            Some(number) => {
-                let owner = self.buffers.owner(&self.log)?;
-                let is_leaf = self.buffers_below(level).is_none();
-                self.buffers.set_record(number, BufferRecord::new(owner, 1, is_leaf));
-                Ok(())
+        let right = match self.bare.begin_right(level, fill)? {
+            Some(right) => right,
+            None => {
+                self.begin_right(level + 1, fill)?;
+                let what = "an empty node has no room";
+                self.bare.begin_right(level, fill)?.ok_or(damaged(Page(0), what))?
             }
+        };
+        match right.buffer() {
+            Some(_) => self.begin_buffer(right, self.bare.buffers_below(level).is_none()),
             None => self.count_nodes(level, 1),
         }
     }

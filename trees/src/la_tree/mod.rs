@@ -4,13 +4,18 @@
 //! ADAPT ([`policy`]) decides for each buffer when it is emptied: large buffers where updates
 //! dominate, small ones where lookups do.
 //!
-//! One `put`, from top to bottom (`change`): it is appended to the root's buffer (`buffers`), which
-//! holds entries in memory until the pool is full. When a buffer is too large, or a lookup finds
-//! that it should have been emptied before (`lookup`), it is emptied (`empty_buffer`): sorted
-//! (`sort_merge`), and handed to the buffers at the next buffered level or to the leaves
-//! (`distribution`). Leaves split (`growth`), borrow and merge (`shrinking`). On raw flash nodes
-//! are small, never stay where they were, and are found by a table (`nodes`); on a disk they are
-//! pages, rewritten in place (`in_place`).
+//! One `put`, from top to bottom (`operations`): it is appended to the root's buffer (`buffers`),
+//! which holds entries in memory until the pool is full. When a buffer is too large, or a lookup
+//! finds that it should have been emptied before, it is emptied (`empty_buffer`): it is sorted
+//! (`flight`), and handed to the buffers at the next buffered level or to the leaves. Leaves split,
+//! borrow and merge (`rebalance`). On raw flash nodes are small, never stay where they were, and
+//! are found by a table (`nodes`); on a disk they are pages, rewritten in place (`disk`).
+//!
+//! No part knows the tree, and none a part that stands on it: `bare_tree` has the nodes and walks
+//! over them, `buffers` what waits, `flight` what goes down, `generation` what is to leave old
+//! pages, `census` and `room` count, `sharing` lends memory, `checkpoint_state` writes what is in
+//! memory only. `operations`, `empty_buffer`, `rebalance`, `reclaim`, `compaction`, `load` and
+//! `make` are the tree's own, and `scan`, `check`, `resume` and `counters` read it.
 //!
 //! # Words
 //! - A **subtree** is a node with a buffer, and the K levels from it down to the next buffers.
@@ -43,36 +48,37 @@ macro_rules! either {
 
 pub mod policy;
 
+mod bare_tree;
 mod buffer_pool;
 mod buffers;
 mod cache;
-mod change;
+mod census;
 mod check;
 mod checkpoint_state;
 mod chunks;
 mod compaction;
 mod cost;
 mod counters;
-mod descent;
-mod distribution;
+mod disk;
 mod empty_buffer;
+mod flight;
+mod footprint;
+mod generation;
 mod ground;
-mod growth;
-mod in_place;
 mod layout;
+mod limits;
 mod load;
-mod lookup;
 mod make;
 mod nodes;
+mod operations;
 mod plan;
+mod rebalance;
 mod reclaim;
 mod resume;
 mod room;
 mod scan;
 mod sharing;
-mod shrinking;
 mod sort_merge;
-mod spill;
 mod stream;
 mod table;
 
@@ -81,25 +87,26 @@ use alloc::vec::Vec;
 use core::fmt::Display;
 
 use device::Meter;
-use store::{Recovery, Update};
+use store::{Growth, Recovery, Update};
 
+use bare_tree::BareTree;
 use buffers::Buffers;
+use census::{Census, Chip, More};
 use cost::Estimator;
 use counters::Counters;
-use descent::{Bounds, Path};
-use distribution::{InFlight, Top};
-use ground::Ground;
+use disk::Disk;
+use empty_buffer::{PutBack, Top};
+use flight::Flight;
+use generation::Generation;
 use index::bounds::can_be;
 use index::{Cursor, Error, KeyRange, Read, Result, Resume, Statistics, Tree};
 use index::{DeletePolicy, TreeDescriptor};
-use layout::NodeId;
-use nodes::Nodes;
+use layout::PIECE_BYTES;
+use limits::Limits;
 use plan::Plan;
-use reclaim::Generation;
+use rebalance::Lean;
 use room::Room;
 use sharing::Sharing;
-use shrinking::Lean;
-use sort_merge::Sorter;
 
 /// The registry's line.
 pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
@@ -114,36 +121,26 @@ pub(crate) const ENTRY: TreeDescriptor = TreeDescriptor {
     parameters: plan::PARAMETERS,
     create: make::create,
     open: make::open,
-    footprint: plan::footprint,
-    predict: plan::predict,
+    footprint: footprint::footprint,
+    predict: footprint::predict,
 };
 
 const NAME: &str = "la-tree";
 
 /// The tree.
 pub(crate) struct LaTree<'d> {
-    log: Ground<'d>,
     plan: Plan,
-    nodes: Nodes,
+    limits: Limits,
+    bare: BareTree<'d>,
     buffers: Buffers,
-    sorter: Sorter,
+    flight: Flight,
     policy: policy::Policy,
     estimator: Estimator,
-    levels_a_buffer: u8,
-    root: NodeId,
-    /// Nodes from the root to a leaf; the root's level plus one.
-    height: u8,
-    /// Entries in leaves.
-    entries: u64,
     room: Box<Room>,
-    path: Path,
-    /// Of the node where the last descent ended.
-    bounds: Bounds,
     top: Top,
-    in_flight: InFlight,
+    /// What of the buffer that is being emptied went back.
+    put_back: PutBack,
     lean: Lean,
-    separator: Vec<u8>,
-    previous: Vec<u8>,
     generation: Generation,
     /// Blocks that named checkpoints keep.
     pinned_blocks: u32,
@@ -153,6 +150,11 @@ pub(crate) struct LaTree<'d> {
     is_open: bool,
     is_poisoned: bool,
 }
+
+/// Mistakes that tests make on purpose are no part of the budget.
+#[cfg(not(feature = "canaries"))]
+const _: () =
+    assert!(size_of::<LaTree<'_>>() as u64 <= plan::TREE_BYTES, "the budget knows the tree");
 
 impl LaTree<'_> {
     /// Refuses to go on after a change that was broken off.
@@ -164,11 +166,122 @@ impl LaTree<'_> {
             what: "a change of the tree failed midway: the index must be opened again",
         })
     }
+
+    /// What there is now, as far as room matters.
+    fn census(&self) -> Census<'_> {
+        let (bare, buffers, entry) = (&self.bare, &self.buffers, self.plan.entry_most);
+        let codecs = &bare.nodes.codecs;
+        Census {
+            plan: &self.plan,
+            height: bare.height.into(),
+            levels: bare.levels,
+            // One that is split elsewhere than in the middle is so for as many as follow.
+            refill: (
+                (codecs.leaf.capacity(entry, 0) / 2).max(1) as u32,
+                (codecs.inner.capacity(entry, 4) / 2).max(2) as u32,
+            ),
+            nodes: bare.count(),
+            dirty: bare.nodes.cache.dirty_frames().into(),
+            numbers: bare.nodes.numbers(),
+            chunks: bare.nodes.chunk_pages(),
+            pending: buffers.pending,
+            pending_bytes: buffers.pending_bytes,
+            records: buffers.records.len() as u64,
+            pool_bytes: buffers.pool.memory_bytes(),
+            names: bare.log.recovery().checkpoints().len() as u64,
+            chip: bare.log.chip().map_or(Chip::default(), |log| Chip {
+                block: log.geometry().pages_per_block().into(),
+                good_blocks: log.good_blocks(),
+                pinned_blocks: self.pinned_blocks,
+                released_blocks: log.released_blocks(),
+                free_blocks: log.free_blocks(),
+                free_pages: log.free_pages().into(),
+                own_blocks: log.own_reserve(),
+            }),
+        }
+    }
+
+    /// True if there is room to change one more leaf before the next checkpoint.
+    fn may_step(&self) -> bool {
+        let disk = self.bare.log.disk();
+        disk.is_none_or(|disk| self.census().may_step(disk, &self.limits))
+    }
+
+    /// True if all that is pending finds room on a disk, with so much more; the file grows for it
+    /// where it can.
+    fn finds_room(&mut self, more: More) -> Result<bool> {
+        while self.bare.log.disk().is_some_and(|disk| !self.census().fits(disk, more)) {
+            if !self.bare.log.disk_mut().map_or(Ok(false), Disk::extend)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Counts anew what may come.
+    fn count_room(&mut self, is_base: bool) {
+        self.change_room(|room, now| room.count(now, is_base));
+    }
+
+    fn change_room(&mut self, change: impl FnOnce(&mut Room, &Census<'_>)) {
+        let mut room = core::mem::take(&mut *self.room);
+        change(&mut room, &self.census());
+        *self.room = room;
+    }
+
+    /// Counts room from a checkpoint on.
+    fn begin_room(&mut self) {
+        self.change_room(Room::begin);
+    }
+
+    /// Refuses so many entries more if the tables have no memory for them.
+    fn check_tables(&self, more: u64) -> Result<()> {
+        if self.sharing.tables.is_none() {
+            return Ok(());
+        }
+        let need = self.census().tables_needed(more) + self.bare.log.memory().tables;
+        self.sharing.check_tables(need, &self.bare.nodes, &self.buffers)
+    }
+
+    /// Refuses tables that are larger now than they may be, as those of an index can be that had
+    /// more memory, or will be as soon as something waits in every buffer.
+    fn check_tables_now(&self) -> Result<()> {
+        let need = self.table_bytes() + self.buffers.bytes_to_come();
+        self.sharing.check_tables(need, &self.bare.nodes, &self.buffers)
+    }
+
+    /// Lets the tables have memory for so many numbers of nodes without buffers and with, for so
+    /// much growth, and for what is known of each buffer once something waits in it.
+    fn lend_to_tables(&mut self, numbers: (u64, u64), growth: Growth) -> Result<()> {
+        let grown = self.plan.table_bytes_grown(numbers, growth);
+        let need = grown + self.bare.log.memory().tables;
+        self.sharing.lend_to_tables(need, &mut self.bare, &mut self.buffers)
+    }
+
+    /// The same for the nodes that one put may make.
+    fn lend_for_put(&mut self) -> Result<()> {
+        let growth = self.census().demand().growth(1);
+        self.lend_to_tables(self.bare.nodes.numbers(), growth)
+    }
+
+    /// Moves memory between pool and cache, if that is allowed and worth it.
+    fn share_memory(&mut self) -> Result<()> {
+        if !self.sharing.is_due(&self.bare.nodes, &self.buffers) || !self.has_space() {
+            return Ok(());
+        }
+        self.sharing.share(&self.estimator.units, &mut self.bare, &mut self.buffers)
+    }
+
+    /// Bytes of all tables.
+    fn table_bytes(&self) -> u64 {
+        let below = self.bare.log.memory().tables;
+        self.bare.nodes.table_bytes() + self.buffers.table_bytes() + below
+    }
 }
 
 impl Read for LaTree<'_> {
     fn get(&mut self, key: &[u8], offset: u32, into: &mut [u8]) -> Result<Option<u32>> {
-        let can_be = can_be(self.check_key(key))?;
+        let can_be = can_be(self.limits.check_key(key))?;
         self.check_whole()?;
         if !can_be {
             return Ok(None);
@@ -192,20 +305,21 @@ impl Read for LaTree<'_> {
     }
 
     fn statistics(&self) -> Statistics {
-        let below = self.log.memory();
+        let below = self.bare.log.memory();
         let memory = store::Memory {
-            cache: below.cache + self.nodes.cache.memory_bytes(),
+            cache: below.cache + self.bare.nodes.cache.memory_bytes(),
             buffers: below.buffers + self.plan.fixed_bytes + self.buffers.pool.memory_bytes(),
             tables: self.table_bytes(),
             ftl: below.ftl,
         };
-        let nodes = self.nodes.count(&self.log);
+        let nodes = self.bare.count();
         let nodes = nodes.div_ceil(u64::from(self.plan.pages.nodes_per_page()));
+        let fragments = self.buffers.fragment_bytes().div_ceil(self.plan.pages.room().into());
         Statistics {
-            height: u32::from(self.height),
-            live_pages: match self.log.disk() {
+            height: u32::from(self.bare.height),
+            live_pages: match self.bare.log.disk() {
                 Some(disk) => disk.file.sectors_used(),
-                None => nodes + self.fragment_pages() + self.chunk_pages(),
+                None => nodes + fragments + self.bare.nodes.chunk_pages(),
             },
             memory,
             memory_peak: memory.cache + memory.buffers + memory.tables,
@@ -217,7 +331,7 @@ impl Read for LaTree<'_> {
     }
 
     fn meter(&self) -> Option<&Meter> {
-        self.log.meter()
+        self.bare.log.meter()
     }
 }
 
@@ -225,14 +339,14 @@ impl Tree for LaTree<'_> {
     fn admit(&mut self, batch: &[Update<'_>]) -> Result<()> {
         self.check_whole()?;
         for update in batch {
-            self.check_update(update)?;
+            self.limits.check_update(update)?;
         }
         self.admit_room(batch)
     }
 
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
         self.check_whole()?;
-        self.check_update(update)?;
+        self.limits.check_update(update)?;
         self.is_open = true;
         self.is_poisoned = true;
         self.generation.is_vain = false;
@@ -269,7 +383,7 @@ impl Tree for LaTree<'_> {
     }
 
     fn waits_for_checkpoint(&self) -> bool {
-        self.generation.is_waiting || self.log.blocks_to_erase() > 0
+        self.generation.is_waiting || self.bare.log.blocks_to_erase() > 0
     }
 
     fn restore(&mut self, root: &[u8]) -> Result<()> {
@@ -277,7 +391,16 @@ impl Tree for LaTree<'_> {
     }
 
     fn admit_savepoint(&mut self) -> Result<()> {
-        if self.log.is_disk() { self.admit_name_on_disk() } else { self.admit_name() }
+        let now = self.census();
+        if let Some(disk) = self.bare.log.disk() {
+            // Right behind a checkpoint all that waits is written: the page file counts the rest.
+            let fits = !self.is_open || now.fits(disk, More { names: 1, ..More::default() });
+            return if fits { Ok(()) } else { Err(self.refusal()) };
+        }
+        match now.admits_name(now.waiting_pages(self.buffers.held_bytes(PIECE_BYTES))) {
+            true => Ok(()),
+            false => Err(self.refusal()),
+        }
     }
 
     fn pin_savepoints(&mut self) -> Result<()> {
@@ -289,7 +412,7 @@ impl Tree for LaTree<'_> {
     }
 
     fn is_drained(&self) -> bool {
-        self.is_bound_by_names() || self.buffers.pending == [0; 2] && !self.may_compact()
+        self.census().is_bound_by_names() || self.buffers.pending == [0; 2] && !self.may_compact()
     }
 
     fn drain(&mut self) -> Result<bool> {
@@ -302,18 +425,18 @@ impl Tree for LaTree<'_> {
     }
 
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32 {
-        if self.log.is_disk() {
-            return self.pages_changed_on_disk(batch);
+        if let Some(disk) = self.bare.log.disk() {
+            return self.census().pages_changed(disk, &self.limits, batch);
         }
         // What was reclaimed is erased by the next checkpoint, which is due then.
         if self.generation.is_waiting { u32::MAX } else { 0 }
     }
 
     fn recovery(&self) -> &dyn Recovery {
-        self.log.recovery()
+        self.bare.log.recovery()
     }
 
     fn recovery_mut(&mut self) -> &mut dyn Recovery {
-        self.log.recovery_mut()
+        self.bare.log.recovery_mut()
     }
 }

@@ -4,7 +4,7 @@
 //! nodes that is being filled, where it can still be found ([`writing`]); when that page is full,
 //! it is programmed, and the node table says where its nodes stand (section 4.3). So it is on raw
 //! flash; on a disk every node is a page of the page file, which has it in its own cache
-//! (`in_place::nodes`).
+//! (`pages`).
 //!
 //! Invariant, on raw flash: the node that is valid is in the cache, or else in the page being
 //! filled, or else where the table says.
@@ -15,24 +15,21 @@ use alloc::vec::Vec;
 
 use device::{Cause, Page};
 use store::node::{self, Codec};
-use store::{EntryShape, PageKind, PageLog, Width};
+use store::{EntryShape, PageLog, Width};
 
 use super::cache::{CacheSize, NodeCache};
 use super::counters::NodeReads;
 use super::ground::Ground;
-use super::layout::{self, NodeId, PageShape, Place, verify_node};
-use super::table::NodeTable;
-pub(super) use crate::btree::CHILD_BYTES;
-use crate::btree::Codecs;
-use index::{Error, Result};
+use super::layout::{self, NodeId, PageShape, Place, damaged, verify_node};
+use super::table::Table;
+use crate::btree::{CHILD_BYTES, Codecs};
+use index::Result;
 
 mod changes;
+mod pages;
 mod writing;
 
 use writing::Waiting;
-
-/// The kind of pages of nodes.
-pub(super) const NODES: PageKind = PageKind::Tree(0);
 
 /// The numbers of buffers are below this.
 pub(super) const BUFFERS_MOST: u32 = 0x00FF_FFFF;
@@ -50,50 +47,6 @@ impl NodeId {
     #[inline]
     pub(super) const fn buffer(self) -> Option<u32> {
         if self.0 & BUFFERED == 0 { None } else { Some(self.0 & !BUFFERED) }
-    }
-}
-
-/// Damage in `page`.
-pub(super) fn damaged(page: Page, what: &'static str) -> Error {
-    store::Error::DamagedPage { page: store::LogicalPage(page.0), what }.into()
-}
-
-/// A table of numbers, and the pages where its chunks stand on flash.
-#[derive(Debug)]
-pub(super) struct Table {
-    pub(super) numbers: NodeTable,
-    /// The page of each chunk; `None` for one that changed since.
-    pub(super) chunks: Vec<Option<Page>>,
-    pub(super) chunk_numbers: u32,
-}
-
-impl Table {
-    fn new(chunk_numbers: u32) -> Self {
-        Table { numbers: NodeTable::new(), chunks: Vec::new(), chunk_numbers }
-    }
-
-    /// Notes that what is stored of `number` changed.
-    #[inline]
-    pub(super) fn changed(&mut self, number: u32) {
-        let chunk = (number / self.chunk_numbers.max(1)) as usize;
-        if chunk >= self.chunks.len() {
-            if chunk >= self.chunks.capacity() {
-                self.chunks.reserve_exact(chunk + 1 - self.chunks.len() + chunk / 8 + 8);
-            }
-            self.chunks.resize(chunk + 1, None);
-        }
-        self.chunks[chunk] = None;
-    }
-
-    pub(super) fn memory_bytes(&self) -> u64 {
-        self.numbers.memory_bytes() + (self.chunks.capacity() * size_of::<Option<Page>>()) as u64
-    }
-
-    /// The most bytes that it takes with so many numbers, of which a chunk has `chunk_numbers`.
-    pub(super) fn bytes_most(numbers: u64, chunk_numbers: u32) -> u64 {
-        let chunks = numbers / u64::from(chunk_numbers.max(1));
-        let places = (chunks + chunks / 8 + 9) * size_of::<Option<Page>>() as u64;
-        NodeTable::bytes_most(numbers) + places
     }
 }
 
@@ -176,6 +129,11 @@ impl Nodes {
         u64::from(self.plain.numbers.nodes()) + u64::from(self.buffered.numbers.nodes())
     }
 
+    /// Pages of the chunks of both tables.
+    pub(super) fn chunk_pages(&self) -> u64 {
+        (self.plain.chunks.len() + self.buffered.chunks.len()) as u64
+    }
+
     pub(super) fn table_bytes(&self) -> u64 {
         self.plain.memory_bytes() + self.buffered.memory_bytes()
     }
@@ -245,6 +203,15 @@ impl Nodes {
         Ok(self.cache.node(frame))
     }
 
+    /// Chunks of tables that stand in old pages are to be written again.
+    pub(super) fn forget_old_chunks(&mut self, log: &Ground<'_>) {
+        for table in [&mut self.plain, &mut self.buffered] {
+            for chunk in &mut table.chunks {
+                *chunk = chunk.filter(|page| !log.is_old(*page));
+            }
+        }
+    }
+
     /// Node `id`, whichever level it is at.
     pub(super) fn any<'n>(
         &'n mut self,
@@ -286,27 +253,6 @@ impl Nodes {
         self.frame(log, pair.0, level, cause)?;
         let second = self.frame(log, pair.1, level, cause)?;
         Ok((self.frame(log, pair.0, level, cause)?, second))
-    }
-
-    /// Two nodes of one level, to be changed.
-    pub(super) fn pair_mut<'n>(
-        &'n mut self,
-        log: &'n mut Ground<'_>,
-        pair: (NodeId, NodeId),
-        level: u8,
-        cause: Cause,
-    ) -> Result<(&'n mut [u8], &'n mut [u8])> {
-        let log = match log {
-            Ground::Disk(disk) => return self.pages_of_pair_mut(disk, pair, level, cause),
-            Ground::Chip(log) => log,
-        };
-        let (first, second) = self.frames(log, pair, level, cause)?;
-        if first == second {
-            return Err(damaged(self.page_of(pair.0), "a node is its own neighbour"));
-        }
-        self.cache.set_dirty(first, true);
-        self.cache.set_dirty(second, true);
-        Ok(self.cache.two_mut(first, second))
     }
 
     /// A new node at `level`, empty.

@@ -11,26 +11,25 @@ use store::{EntryShape, PageLog, Width};
 
 use super::buffer_pool::PoolSize;
 use super::buffers::{BufferSizes, Buffers, Fences};
-use super::cache::{CacheSize, NodeCache};
+use super::cache::{CacheSize, FRAMES_LEAST, NodeCache};
+use super::checkpoint_state::{self, Choices};
 use super::chunks::CHUNK_OVERHEAD;
 use super::cost::{Basis, UnitCosts, predict};
-use super::layout::{PageShape, codec, fanouts, node_bytes, usual_node_bytes};
-use super::nodes::{CHILD_BYTES, Nodes};
+use super::layout::{CHUNK_HEADER, PageShape, codec, fanouts, node_bytes, usual_node_bytes};
+use super::nodes::Nodes;
 use super::policy::{Buffering, MEMORY_PER_LIMIT, Policy, Rule};
-use super::sort_merge::Sorter;
+use super::sort_merge::{Sorter, sorted_most};
 use super::stream::{Form, LENGTH_MOST};
 use super::table::BufferRecord;
-use super::{LaTree, checkpoint_state, in_place, room};
+use crate::btree::CHILD_BYTES;
 use index::parameters::{Kind, Parameter, Value};
 use index::random_keys::average_bytes;
-use index::{Error, Result};
-use index::{Footprint, MediumShape, Options, Prediction, Profile};
+use index::{Error, Footprint, Options, Result};
 
-/// The fewest nodes that the cache holds: a node, its neighbours, and those above them.
-pub(super) const FRAMES_LEAST: u32 = 12;
+pub(super) mod disk;
+mod sizes;
 
-/// Bytes in front of what a chunk of a table holds: checksum, and which chunk it is.
-pub(super) const CHUNK_HEADER: u32 = 8;
+pub(super) use sizes::{pages_of_generations, reserve};
 
 /// Shared memory moves in such parts, and in no smaller ones than this.
 const SHARED_PARTS: u64 = 16;
@@ -56,6 +55,10 @@ const MEMORY_PART: u64 = 3;
 
 /// The most levels from one buffered level to the next.
 const LEVELS_MOST: u64 = 8;
+
+/// Bytes that the tree takes of the budget for itself: what a part of it gets is not lost by the
+/// next.
+pub(super) const TREE_BYTES: u64 = 3376;
 
 /// Keys that the tree holds for itself: bounds, separators and the entry that goes down.
 const KEYS: u64 = 13;
@@ -157,13 +160,6 @@ pub(super) struct Plan {
     pub(super) tables_most: Option<u64>,
     /// Numbers in a chunk of the table, without and with buffers.
     pub(super) chunks: (u32, u32),
-}
-
-/// What is stored of the choices that shape the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Choices {
-    pub(super) node_bytes: u32,
-    pub(super) levels_a_buffer: u8,
 }
 
 /// The choices that `options` make on `chip`.
@@ -297,7 +293,7 @@ impl Plan {
             true => Fences::most(memory_bytes, pages.node_bytes()),
             false => 0,
         };
-        let pool = PoolSize::Fixed(0);
+        let pool = PoolSize::fixed(0);
         let sizes = BufferSizes { pool, entry_most: in_stream, entry_least, fences };
         // With less, a range over much would read fragments twice.
         let range_bytes = range_bytes(choices, limit, in_stream);
@@ -325,7 +321,7 @@ impl Plan {
                 + Nodes::fixed_bytes(&pages)
                 + Buffers::fixed_bytes(&pages, &sizes)
                 + KEYS * in_stream as u64
-                + size_of::<LaTree<'_>>() as u64,
+                + TREE_BYTES,
             tables_most: options.tables_bytes,
             chunks: (room / 4, room / (4 + BufferRecord::BYTES as u32)),
         }
@@ -354,7 +350,7 @@ impl Plan {
         let divided = |is_shared| {
             let divided = divide(rest, options, (bytes as usize, is_shared));
             divided.filter(|(pool, cache)| {
-                pool.bytes() >= plan.pool_least && cache.frames() >= FRAMES_LEAST
+                pool.bytes >= plan.pool_least && cache.frames() >= FRAMES_LEAST
             })
         };
         let mut is_shared = is_shared(options, memory_bytes);
@@ -372,11 +368,16 @@ impl Plan {
         Ok(Some(plan))
     }
 
+    /// The choices that are stored with the tree.
+    pub(super) const fn choices(&self) -> Choices {
+        Choices { node_bytes: self.pages.node_bytes(), levels_a_buffer: self.levels_a_buffer }
+    }
+
     /// Refuses a pool and a cache for which the system has no memory.
     pub(super) fn check_memory(&self) -> Result<()> {
         let node = NodeCache::bytes_a_node(self.pages.node_bytes() as usize);
         let cache = u64::from(self.cache.frames()) * node;
-        Ok(store::check_memory(self.sizes.pool.bytes() + cache)?)
+        Ok(store::check_memory(self.sizes.pool.bytes + cache)?)
     }
 
     /// What the cost model needs to know, with what reading and writing take on the medium, and
@@ -396,7 +397,7 @@ impl Plan {
             levels_per_buffer: u32::from(self.levels_a_buffer),
             buffering: self.buffering,
             memory_bytes: limited_by(&self.pages, self.memory_bytes),
-            pool_bytes: self.sizes.pool.bytes(),
+            pool_bytes: self.sizes.pool.bytes,
             cache_nodes,
             counts_pool: self.counts_pool,
             shared: self
@@ -443,13 +444,6 @@ pub(super) fn least_that_suffices(
 /// Pages of a buffer beyond which longer fragments save little.
 const PAGES_ENOUGH: u64 = 8;
 
-/// The most bytes of a buffer that is sorted at once, where U is `limit`: what a batch from above
-/// adds finds room, too.
-pub(super) const fn sorted_most(limit: u32) -> u32 {
-    let batch = if limit / 4 > 1024 { limit / 4 } else { 1024 };
-    limit.saturating_add(if batch < limit { batch } else { limit })
-}
-
 /// The memory of which U is a part. On raw flash it is half of the budget where U has
 /// [`PAGES_ENOUGH`] pages then: buffers that lookups meet get nowhere near, and what sorts them is
 /// missing elsewhere.
@@ -478,10 +472,10 @@ fn divide(
     if !is_shared {
         let frames = (rest - bytes) / NodeCache::bytes_a_node(node_bytes);
         let frames = u32::try_from(frames).unwrap_or(u32::MAX).min(1 << 24);
-        return Some((PoolSize::Fixed(bytes), CacheSize::Fixed(frames)));
+        return Some((PoolSize::fixed(bytes), CacheSize::Fixed(frames)));
     }
     let unit = (rest / SHARED_PARTS).max(SHARED_PART_LEAST);
-    let pool = PoolSize::Shared { bytes, most: rest, unit };
+    let pool = PoolSize::shared(bytes, rest, unit);
     Some((pool, CacheSize::shared(node_bytes, rest - bytes, rest, unit)?))
 }
 
@@ -543,16 +537,8 @@ fn counts_pool(options: &Options, pages: &PageShape) -> bool {
     }
 }
 
-pub(super) fn footprint(options: &Options, medium: MediumShape) -> Result<Footprint> {
-    let chip = match medium {
-        MediumShape::Nand(chip) => chip,
-        MediumShape::Sectors(disk) => return in_place::plan::footprint(options, disk),
-    };
-    needs(options, choices(options, chip)?, chip)
-}
-
 /// What a tree with such choices needs.
-fn needs(options: &Options, choices: Choices, chip: Geometry) -> Result<Footprint> {
+pub(super) fn needs(options: &Options, choices: Choices, chip: Geometry) -> Result<Footprint> {
     let memory_least = Plan::least_memory(options, options.shape, choices, chip)?;
     let memory_bytes = options.memory_bytes.max(memory_least);
     let options = Options { memory_bytes, ..options.clone() };
@@ -560,20 +546,6 @@ fn needs(options: &Options, choices: Choices, chip: Geometry) -> Result<Footprin
     Ok(Footprint {
         memory_least,
         tables: plan.table_bytes_of(options.entries) + PageLog::table_bytes_on(chip),
-        units_least: room::fewest_blocks(&plan, chip, &options.page_log()).into(),
+        units_least: sizes::fewest_blocks(&plan, chip, &options.page_log()).into(),
     })
-}
-
-pub(super) fn predict(
-    profile: &Profile,
-    options: &Options,
-    medium: MediumShape,
-) -> Result<Prediction> {
-    let chip = match medium {
-        MediumShape::Nand(chip) => chip,
-        MediumShape::Sectors(disk) => return in_place::plan::predict(profile, options, disk),
-    };
-    let plan = Plan::new(options, options.shape, choices(options, chip)?, chip)?;
-    let plan = plan.for_predicting(UnitCosts::usual(&plan.pages), plan.cache.frames());
-    Ok(predict::predict(profile, &plan))
 }

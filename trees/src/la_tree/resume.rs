@@ -3,19 +3,18 @@
 use device::Cause;
 
 use super::LaTree;
-use super::descent::Toward;
+use super::bare_tree::Toward;
 use index::{Error, Result, Resume};
 
 /// Nothing below a node can be read if its buffer can't be: its entries are newer than all there.
 pub(super) fn resume_after(tree: &mut LaTree<'_>, key: Option<&[u8]>) -> Result<Resume> {
     if let Some(key) = key {
-        tree.check_key(key)?;
+        tree.limits.check_key(key)?;
     }
-    tree.bounds.reset();
-    let (mut level, mut id) = (tree.height - 1, tree.root);
+    let (mut id, mut level) = tree.bare.begin();
     loop {
         if let Some(number) = id.buffer()
-            && !is_readable(tree.buffers.scan(&mut tree.log, number, &mut |_, _| {}))?
+            && !is_readable(tree.buffers.scan(&mut tree.bare.log, number, &mut |_, _| {}))?
         {
             break;
         }
@@ -24,14 +23,14 @@ pub(super) fn resume_after(tree: &mut LaTree<'_>, key: Option<&[u8]>) -> Result<
         }
         // The bounds are those of the child that can't be reached, too.
         let toward = Toward::Key(key.unwrap_or_default());
-        let child = tree.step_down(level, id, toward, Cause::Lookup);
+        let child = tree.bare.step_down(level, id, toward, Cause::Lookup);
         id = *child.as_ref().unwrap_or(&id);
         if !is_readable(child.map(|_| ()))? {
             break;
         }
         level -= 1;
     }
-    let bounds = &tree.bounds;
+    let bounds = &tree.bare.bounds;
     Ok(if bounds.has_upper { Resume::From(bounds.upper.clone()) } else { Resume::End })
 }
 

@@ -18,16 +18,16 @@ use core::cmp::Ordering;
 use core::ops::Bound;
 
 use device::{Cause, Page};
-use store::{OverflowValue, node};
+use store::OverflowValue;
 
 use super::LaTree;
+use super::bare_tree::{BareTree, Bounds, Toward};
 use super::buffer_pool::BufferId;
 use super::buffers::Wanted;
-use super::descent::{Bounds, Toward};
-use super::in_place::values::handed_out;
-use super::nodes::damaged;
+use super::layout::damaged;
 use super::stream::prefix;
-use index::{Cursor, Direction, Error, KeyRange, KeyValue, Result, read_piece};
+use crate::btree::{Node, NodeSource};
+use index::{Cursor, Direction, Error, KeyRange, KeyValue, Result, Value, read_piece};
 
 mod hold;
 
@@ -72,7 +72,7 @@ enum Source {
 
 impl<'t, 'd> Scan<'t, 'd> {
     pub(super) fn new(tree: &'t mut LaTree<'d>, range: KeyRange<'_>) -> Result<Self> {
-        let range = range.within_length(|key| tree.check_key(key))?;
+        let range = range.within_length(|key| tree.limits.check_key(key))?;
         let (start, limit) = match range.direction {
             Direction::Ascending => (range.from, range.to),
             Direction::Descending => (range.to, range.from),
@@ -100,9 +100,7 @@ impl<'t, 'd> Scan<'t, 'd> {
     /// Walks the way to the leaf where the rest of the range begins.
     fn find_leaf(&mut self) -> Result<()> {
         'again: loop {
-            self.tree.bounds.reset();
-            let (mut level, mut id) = (self.tree.height - 1, self.tree.root);
-            self.tree.path.set(level, id, 0);
+            let (mut id, mut level) = self.tree.bare.begin();
             loop {
                 if let Some(number) = id.buffer()
                     && self.hold(number, level)?
@@ -118,18 +116,16 @@ impl<'t, 'd> Scan<'t, 'd> {
                     (Bound::Excluded(key), Direction::Descending) => Toward::Below(key),
                     (Bound::Included(key) | Bound::Excluded(key), _) => Toward::Key(key),
                 };
-                id = self.tree.step_down(level, id, toward, Cause::Lookup)?;
+                id = self.tree.bare.step_down(level, id, toward, Cause::Lookup)?;
                 level -= 1;
             }
             break;
         }
-        self.leaf.copy_from(&self.tree.bounds);
+        self.leaf.copy_from(&self.tree.bare.bounds);
         self.fill_holds()?;
-        let (leaf, codec) = (self.tree.path.at(0).id, self.tree.nodes.codecs.leaf);
-        let node = self.tree.nodes.node(&mut self.tree.log, leaf, 0, Cause::Lookup)?;
+        let node = leaf_of(&mut self.tree.bare)?;
         let start = self.rest.start.as_ref().map(Vec::as_slice);
-        let search = |key: &[u8]| codec.search(node, key);
-        self.place = self.direction.first_place(start, node::count(node), search);
+        self.place = self.direction.first_place(start, node.count(), |key| node.search(key));
         self.at_leaf = true;
         Ok(())
     }
@@ -139,12 +135,12 @@ impl<'t, 'd> Scan<'t, 'd> {
     fn hold(&mut self, number: u32, level: u8) -> Result<bool> {
         let known = self.holds.iter().position(|hold| hold.level == level);
         let at = known.unwrap_or_else(|| {
-            let levels = (self.tree.height / self.tree.levels_a_buffer + 1).max(1);
+            let levels = (self.tree.bare.height / self.tree.bare.levels_a_buffer + 1).max(1);
             let least = 4 * (self.tree.plan.sizes.entry_most + size_of::<hold::Place>());
             let share = self.tree.plan.range_bytes as usize / usize::from(levels);
             let of_pool = (share / POOL_PART).max(least);
             // What is held stands in its memory.
-            self.tree.sorter.lend();
+            self.tree.flight.sorter.lend();
             self.holds.push(Hold::new(level, share.saturating_sub(of_pool).max(least)));
             self.holds.push(Hold::new(level, of_pool));
             self.holds.len() - 2
@@ -213,12 +209,16 @@ impl<'t, 'd> Scan<'t, 'd> {
             keys = *keys.start()..=end;
         }
         let wanted = Wanted::all(keys);
-        let scanned =
-            self.tree.buffers.scan_chain(&mut self.tree.log, number, &wanted, &mut |entry, age| {
+        let scanned = self.tree.buffers.scan_chain(
+            &mut self.tree.bare.log,
+            number,
+            &wanted,
+            &mut |entry, age| {
                 if wanted.prefixes.contains(&prefix(entry.key)) && rest.contains(entry.key) {
                     hold.push(form, direction, entry, age);
                 }
-            });
+            },
+        );
         hold.sort(form, direction);
         hold.is_known = scanned.is_ok();
         scanned
@@ -281,22 +281,21 @@ impl<'t, 'd> Scan<'t, 'd> {
 
     /// The next entry of all that the present leaf and the buffers above it have.
     fn next_source(&mut self) -> Result<Option<Source>> {
-        let (leaf, codec) = (self.tree.path.at(0).id, self.tree.nodes.codecs.leaf);
         let form = self.tree.buffers.form;
-        let node = self.tree.nodes.node(&mut self.tree.log, leaf, 0, Cause::Lookup)?;
+        let node = leaf_of(&mut self.tree.bare)?;
         let place = match self.direction {
-            Direction::Ascending if self.place < node::count(node) => Some(self.place),
+            Direction::Ascending if self.place < node.count() => Some(self.place),
             Direction::Descending => self.place.checked_sub(1),
             Direction::Ascending => None,
         };
         let mut best = None;
         self.key.clear();
-        if let Some(place) = place.filter(|place| *place < node::count(node)) {
-            codec.key(node, place).copy_to(&mut self.key);
+        if let Some(place) = place.filter(|place| *place < node.count()) {
+            node.key(place).copy_to(&mut self.key);
             best = Some(Source::Leaf(place));
         }
         // From the lowest level up, and from flash to pool: of equal keys the last is the newest.
-        for level in 0..self.tree.height {
+        for level in 0..self.tree.bare.height {
             for (at, hold) in self.holds.iter().enumerate().filter(|(_, hold)| hold.level == level)
             {
                 let Some(entry) = hold.peek(form).filter(|entry| self.leaf.contains(entry.key))
@@ -317,17 +316,16 @@ impl<'t, 'd> Scan<'t, 'd> {
 
     /// Takes the entry of `source`, whose key is `self.key`; false if it is a delete.
     fn take(&mut self, source: Source) -> Result<bool> {
-        let (leaf, codec) = (self.tree.path.at(0).id, self.tree.nodes.codecs.leaf);
         let form = self.tree.buffers.form;
-        let node = self.tree.nodes.node(&mut self.tree.log, leaf, 0, Cause::Lookup)?;
+        let node = leaf_of(&mut self.tree.bare)?;
         // The leaf's entry for the same key is passed by, too.
-        let here = codec.search(node, &self.key);
+        let here = node.search(&self.key);
         self.long = None;
         let is_put = match source {
             Source::Leaf(place) => {
                 self.value.clear();
-                self.value.extend_from_slice(codec.value(node, place).bytes());
-                self.long = codec.value(node, place).as_long();
+                self.value.extend_from_slice(node.value(place).bytes());
+                self.long = node.value(place).as_long();
                 true
             }
             Source::Hold(at) => {
@@ -361,7 +359,7 @@ impl<'t, 'd> Scan<'t, 'd> {
                 self.leaf.has_upper
             }
             Direction::Descending => {
-                let is_last = self.leaf.lower <= self.tree.lowest_key();
+                let is_last = self.leaf.lower <= self.tree.bare.lowest_key();
                 self.rest.start = Bound::Excluded(self.leaf.lower.clone());
                 !is_last
             }
@@ -402,6 +400,11 @@ impl<'t, 'd> Scan<'t, 'd> {
     }
 }
 
+/// The leaf that the way has come to.
+fn leaf_of<'n>(bare: &'n mut BareTree<'_>) -> Result<Node<'n>> {
+    bare.node_at(bare.path.at(0).id, 0, Cause::Lookup)
+}
+
 impl Cursor for Scan<'_, '_> {
     fn next(&mut self) -> Result<Option<KeyValue<'_>>> {
         self.has_entry = false;
@@ -415,7 +418,11 @@ impl Cursor for Scan<'_, '_> {
         }
         self.ended = false;
         self.has_entry = true;
-        Ok(Some((&self.key, handed_out(self.long, &self.value))))
+        let value = match self.long {
+            Some(long) => Value::Long(long.bytes()),
+            None => Value::Inline(&self.value),
+        };
+        Ok(Some((&self.key, value)))
     }
 
     fn read_value(&mut self, offset: u32, into: &mut [u8]) -> Result<u32> {
@@ -423,7 +430,10 @@ impl Cursor for Scan<'_, '_> {
             return Err(Error::NoEntry);
         }
         match self.long {
-            Some(long) => self.tree.read_long(long, offset, into),
+            Some(long) => {
+                self.tree.bare.read_long(long, offset, into)?;
+                Ok(long.bytes())
+            }
             None => Ok(read_piece(&self.value, offset, into)),
         }
     }

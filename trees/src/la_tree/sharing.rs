@@ -23,16 +23,26 @@
 
 use device::Cause;
 
-use super::LaTree;
-use super::plan::FRAMES_LEAST;
+use super::bare_tree::BareTree;
+use super::buffers::Buffers;
+use super::cache::FRAMES_LEAST;
+use super::cost::UnitCosts;
+use super::nodes::Nodes;
+use super::plan::Plan;
 use index::Result;
 
 /// Nodes and fragments read between two decisions.
 const WINDOW: u64 = 512;
 
-/// What is known of the worth of memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Which memory is lent, and what is known of its worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sharing {
+    /// What pool and cache share, in bytes; `None` if each has its own.
+    shared: Option<u64>,
+    /// The most bytes that the tables may take, if that is bounded.
+    pub(super) tables: Option<u64>,
+    /// The fewest bytes of the pool.
+    pool_least: u64,
     /// Accesses, finds in the tail and the costs of fragments before this window.
     accesses: u64,
     tail_hits: u64,
@@ -44,136 +54,149 @@ pub(super) struct Sharing {
     pub(super) moved: [u64; 2],
 }
 
-impl LaTree<'_> {
-    /// Moves memory between pool and cache, if that is allowed and worth it.
-    pub(super) fn share_memory(&mut self) -> Result<()> {
-        let Some(shared_bytes) = self.plan.shared_bytes else {
-            return Ok(());
-        };
-        let accesses = self.nodes.reads.all() + self.buffers.counters.fetched;
-        if accesses - self.sharing.accesses < WINDOW || !self.has_space() {
-            return Ok(());
+impl Sharing {
+    pub(super) const fn new(plan: &Plan) -> Self {
+        Sharing {
+            shared: plan.shared_bytes,
+            tables: plan.tables_most,
+            pool_least: plan.pool_least,
+            accesses: 0,
+            tail_hits: 0,
+            fragments: 0,
+            cache_saves: 0,
+            pool_saves: 0,
+            moved: [0; 2],
         }
-        self.sharing.accesses = accesses;
-        self.observe_worth();
-        let (to_cache, to_pool) = (self.sharing.cache_saves, self.sharing.pool_saves);
+    }
+
+    /// True if memory may move now: it is shared, and a window is over.
+    pub(super) fn is_due(&self, nodes: &Nodes, buffers: &Buffers) -> bool {
+        let accesses = nodes.reads.all() + buffers.counters.fetched;
+        self.shared.is_some() && accesses - self.accesses >= WINDOW
+    }
+
+    /// Moves memory between pool and cache, if that is worth it.
+    pub(super) fn share(
+        &mut self,
+        units: &UnitCosts,
+        bare: &mut BareTree<'_>,
+        buffers: &mut Buffers,
+    ) -> Result<()> {
+        self.observe(units, &bare.nodes, buffers);
+        let (to_cache, to_pool) = (self.cache_saves, self.pool_saves);
         if to_cache / 2 > to_pool {
-            self.move_to_cache(shared_bytes)
+            let need = bare.nodes.cache.chunk_bytes();
+            while self.idle(&bare.nodes, buffers) < need {
+                if !self.shrink_pool(bare, buffers)? {
+                    return Ok(());
+                }
+            }
+            bare.nodes.cache.grow();
+            self.moved[0] += 1;
         } else if to_pool / 2 > to_cache {
-            self.move_to_pool(shared_bytes)
-        } else {
-            Ok(())
+            let need = buffers.pool.cells.chunk_bytes;
+            while self.idle(&bare.nodes, buffers) < need {
+                if !Self::shrink_cache(bare)? {
+                    return Ok(());
+                }
+            }
+            buffers.pool.cells.grow();
+            self.moved[1] += 1;
         }
+        Ok(())
     }
 
     /// Learns what memory would have saved in the window that ends.
-    fn observe_worth(&mut self) {
-        let (units, cache) = (self.estimator.units, &self.nodes.cache);
-        let fragments = self.buffers.counters.fetched * units.fragment_read;
-        let hits = (cache.tail_hits - self.sharing.tail_hits) * units.node_read;
+    fn observe(&mut self, units: &UnitCosts, nodes: &Nodes, buffers: &Buffers) {
+        let cache = &nodes.cache;
+        let fragments = buffers.counters.fetched * units.fragment_read;
+        let hits = (cache.tail_hits - self.tail_hits) * units.node_read;
         let frame = cache.chunk_bytes() / (cache.last_chunk().len().max(1) as u64);
         let saved = [
             a_byte(hits, cache.tail_frames() as u64 * frame),
-            a_byte(fragments - self.sharing.fragments, self.buffers.pool.memory_bytes()),
+            a_byte(fragments - self.fragments, buffers.pool.memory_bytes()),
         ];
-        let sharing = &mut self.sharing;
-        sharing.cache_saves = sharing.cache_saves / 4 * 3 + saved[0];
-        sharing.pool_saves = sharing.pool_saves / 4 * 3 + saved[1];
-        (sharing.tail_hits, sharing.fragments) = (cache.tail_hits, fragments);
+        self.cache_saves = self.cache_saves / 4 * 3 + saved[0];
+        self.pool_saves = self.pool_saves / 4 * 3 + saved[1];
+        (self.tail_hits, self.fragments) = (cache.tail_hits, fragments);
+        self.accesses = nodes.reads.all() + buffers.counters.fetched;
     }
 
     /// Bytes of the shared memory that neither part has.
-    fn idle_bytes(&self, shared_bytes: u64) -> u64 {
-        let taken = self.buffers.pool.memory_bytes() + self.nodes.cache.memory_bytes();
-        shared_bytes.saturating_sub(taken)
-    }
-
-    fn move_to_cache(&mut self, shared_bytes: u64) -> Result<()> {
-        let need = self.nodes.cache.chunk_bytes();
-        while self.idle_bytes(shared_bytes) < need {
-            if !self.shrink_pool()? {
-                return Ok(());
-            }
-        }
-        self.nodes.cache.grow();
-        self.sharing.moved[0] += 1;
-        Ok(())
-    }
-
-    fn move_to_pool(&mut self, shared_bytes: u64) -> Result<()> {
-        let need = self.buffers.pool.cells.chunk_bytes;
-        while self.idle_bytes(shared_bytes) < need {
-            if !self.shrink_cache()? {
-                return Ok(());
-            }
-        }
-        self.buffers.pool.cells.grow();
-        self.sharing.moved[1] += 1;
-        Ok(())
+    fn idle(&self, nodes: &Nodes, buffers: &Buffers) -> u64 {
+        let taken = buffers.pool.memory_bytes() + nodes.cache.memory_bytes();
+        self.shared.unwrap_or(0).saturating_sub(taken)
     }
 
     /// Chunks that the pool can give back and work.
-    fn chunks_of_pool(&self) -> u64 {
-        let pool = &self.buffers.pool;
-        let beyond = pool.memory_bytes().saturating_sub(self.plan.pool_least);
+    fn chunks_of_pool(&self, buffers: &Buffers) -> u64 {
+        let pool = &buffers.pool;
+        let beyond = pool.memory_bytes().saturating_sub(self.pool_least);
         let chunks = (pool.cells.chunks() as u64).saturating_sub(1);
         chunks.min(beyond / pool.cells.chunk_bytes.max(1))
     }
 
     /// Gives a chunk of the pool back; false if it has none to give.
-    fn shrink_pool(&mut self) -> Result<bool> {
-        if self.chunks_of_pool() == 0 {
+    fn shrink_pool(&self, bare: &mut BareTree<'_>, buffers: &mut Buffers) -> Result<bool> {
+        if self.chunks_of_pool(buffers) == 0 {
             return Ok(false);
         }
-        while !self.buffers.pool.cells.can_shrink() {
-            self.buffers.write_page(&mut self.log, None, Cause::Flush)?;
+        while !buffers.pool.cells.can_shrink() {
+            buffers.write_page(&mut bare.log, None, Cause::Flush)?;
         }
-        self.buffers.pool.shrink();
+        buffers.pool.shrink();
         Ok(true)
     }
 
     /// Gives a chunk of the cache back; false if it has none to give.
-    fn shrink_cache(&mut self) -> Result<bool> {
-        let can_shrink = self.nodes.cache.chunks_beyond(FRAMES_LEAST as usize) > 0;
+    fn shrink_cache(bare: &mut BareTree<'_>) -> Result<bool> {
+        let can_shrink = bare.nodes.cache.chunks_beyond(FRAMES_LEAST as usize) > 0;
         if can_shrink {
-            self.nodes.give_frames_back(&mut self.log)?;
+            bare.nodes.give_frames_back(&mut bare.log)?;
         }
         Ok(can_shrink)
     }
 
-    /// Bytes that the tables may still get of pool and cache: however these lend each other theirs,
-    /// it is as much.
-    pub(super) fn lendable_bytes(&self) -> u64 {
-        let Some(shared_bytes) = self.plan.shared_bytes else {
-            return 0;
+    /// Refuses tables of `need` bytes if they are more than these may take, what pool and cache can
+    /// give included: however those lend each other theirs, it is as much.
+    pub(super) fn check_tables(&self, need: u64, nodes: &Nodes, buffers: &Buffers) -> Result<()> {
+        let Some(tables) = self.tables else {
+            return Ok(());
         };
-        let cache = &self.nodes.cache;
+        let cache = &nodes.cache;
         let frames = cache.chunks_beyond(FRAMES_LEAST as usize) as u64 * cache.chunk_bytes();
-        let cells = self.chunks_of_pool() * self.buffers.pool.cells.chunk_bytes;
-        self.idle_bytes(shared_bytes) + frames + cells
+        let cells = self.chunks_of_pool(buffers) * buffers.pool.cells.chunk_bytes;
+        let lendable = self.shared.map_or(0, |_| self.idle(nodes, buffers) + frames + cells);
+        let have = tables + lendable;
+        match need > have {
+            true => Err(store::Error::LittleTables { have, need }.into()),
+            false => Ok(()),
+        }
     }
 
     /// Lets the tables have `need` bytes, as far as pool and cache can give what is missing: what
     /// saves less gives first.
-    pub(super) fn lend_to_tables(&mut self, need: u64) -> Result<()> {
-        let (Some(have), Some(shared_bytes)) = (self.plan.tables_most, self.plan.shared_bytes)
-        else {
+    pub(super) fn lend_to_tables(
+        &mut self,
+        need: u64,
+        bare: &mut BareTree<'_>,
+        buffers: &mut Buffers,
+    ) -> Result<()> {
+        let (Some(have), Some(shared)) = (self.tables, self.shared) else {
             return Ok(());
         };
         let more = need.saturating_sub(have);
-        while self.idle_bytes(shared_bytes) < more {
-            let cache_first = self.sharing.cache_saves < self.sharing.pool_saves;
-            let given = match cache_first {
-                true => self.shrink_cache()? || self.shrink_pool()?,
-                false => self.shrink_pool()? || self.shrink_cache()?,
+        while self.idle(&bare.nodes, buffers) < more {
+            let given = match self.cache_saves < self.pool_saves {
+                true => Self::shrink_cache(bare)? || self.shrink_pool(bare, buffers)?,
+                false => self.shrink_pool(bare, buffers)? || Self::shrink_cache(bare)?,
             };
             if !given {
                 break;
             }
         }
-        let more = more.min(self.idle_bytes(shared_bytes));
-        self.plan.tables_most = Some(have + more);
-        self.plan.shared_bytes = Some(shared_bytes - more);
+        let more = more.min(self.idle(&bare.nodes, buffers));
+        (self.tables, self.shared) = (Some(have + more), Some(shared - more));
         Ok(())
     }
 }

@@ -17,6 +17,13 @@ pub(super) const FULL: Damage = "a buffer has more entries than its record says"
 /// Marks the place of a delete.
 const DELETE: u32 = 0x8000_0000;
 
+/// The most bytes of a buffer that is sorted at once, where U is `limit`: what a batch from above
+/// adds finds room, too.
+pub(super) const fn sorted_most(limit: u32) -> u32 {
+    let batch = if limit / 4 > 1024 { limit / 4 } else { 1024 };
+    limit.saturating_add(if batch < limit { batch } else { limit })
+}
+
 /// Entries of a buffer in memory, to be sorted.
 ///
 /// Streams are loaded from the newest to the oldest, each in front of the one before, so an entry

@@ -8,10 +8,12 @@
 //!
 //! Invariant: a number that was released is handed out again before a new one is.
 
-use alloc::boxed::Box;
-use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
+use device::Page;
+
+use super::chunks::Chunked;
 use super::layout::{Link, NodeId, Owner, Place};
 use super::stream::Damage;
 
@@ -163,6 +165,80 @@ impl NodeTable {
 
     fn entry(&mut self, number: u32) -> Option<&mut u32> {
         self.places.get_mut(number as usize)
+    }
+}
+
+/// A table of numbers, and the pages where its chunks stand on flash.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) numbers: NodeTable,
+    /// The page of each chunk; `None` for one that changed since.
+    pub(super) chunks: Vec<Option<Page>>,
+    pub(super) chunk_numbers: u32,
+}
+
+impl Table {
+    pub(super) fn new(chunk_numbers: u32) -> Self {
+        let chunk_numbers = chunk_numbers.max(1);
+        Table { numbers: NodeTable::new(), chunks: Vec::new(), chunk_numbers }
+    }
+
+    /// Notes that what is stored of `number` changed.
+    #[inline]
+    pub(super) fn changed(&mut self, number: u32) {
+        let chunk = (number / self.chunk_numbers) as usize;
+        if chunk >= self.chunks.len() {
+            if chunk >= self.chunks.capacity() {
+                self.chunks.reserve_exact(chunk + 1 - self.chunks.len() + chunk / 8 + 8);
+            }
+            self.chunks.resize(chunk + 1, None);
+        }
+        self.chunks[chunk] = None;
+    }
+
+    /// Chunks that numbers are in.
+    pub(super) const fn chunks_in_use(&self) -> u32 {
+        self.numbers.high_water().div_ceil(self.chunk_numbers)
+    }
+
+    /// The numbers of a chunk.
+    pub(super) fn range(&self, chunk: u32) -> Range<u32> {
+        let first = chunk.saturating_mul(self.chunk_numbers);
+        first..first.saturating_add(self.chunk_numbers).min(self.numbers.high_water())
+    }
+
+    /// The page of a chunk that did not change since it was stored.
+    pub(super) fn page_of(&self, chunk: u32) -> Option<Page> {
+        self.chunks.get(chunk as usize).copied().flatten()
+    }
+
+    /// Notes that a chunk is stored in `page`.
+    pub(super) fn stored(&mut self, chunk: u32, page: Page) {
+        // It may never have been marked, if all of it was there before an opening.
+        self.changed(chunk.saturating_mul(self.chunk_numbers));
+        if let Some(known) = self.chunks.get_mut(chunk as usize) {
+            *known = Some(page);
+        }
+    }
+
+    /// Appends how many numbers there are, and where the chunks stand.
+    pub(super) fn encode(&self, record: &mut Vec<u8>) {
+        record.extend_from_slice(&self.numbers.high_water().to_le_bytes());
+        for chunk in 0..self.chunks_in_use() {
+            let page = self.page_of(chunk).unwrap_or(Page(u32::MAX));
+            record.extend_from_slice(&page.0.to_le_bytes());
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.numbers.memory_bytes() + (self.chunks.capacity() * size_of::<Option<Page>>()) as u64
+    }
+
+    /// The most bytes that it takes with so many numbers, of which a chunk has `chunk_numbers`.
+    pub(super) fn bytes_most(numbers: u64, chunk_numbers: u32) -> u64 {
+        let chunks = numbers / u64::from(chunk_numbers.max(1));
+        let places = (chunks + chunks / 8 + 9) * size_of::<Option<Page>>() as u64;
+        NodeTable::bytes_most(numbers) + places
     }
 }
 
@@ -358,62 +434,6 @@ impl BufferRecord {
 /// `number`, or the greatest that is counted.
 fn stored_u16(number: u32) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
-}
-
-/// A table that grows by so many items at a time, and so never exists twice.
-#[derive(Clone, Debug)]
-pub(super) struct Chunked<T, const ITEMS: usize = 64> {
-    chunks: Vec<Box<[T]>>,
-    length: usize,
-}
-
-impl<T: Copy, const ITEMS: usize> Chunked<T, ITEMS> {
-    pub(super) const fn new() -> Self {
-        Chunked { chunks: Vec::new(), length: 0 }
-    }
-
-    pub(super) const fn len(&self) -> usize {
-        self.length
-    }
-
-    /// Bytes of memory that the table takes.
-    pub(super) fn memory_bytes(&self) -> u64 {
-        let items = self.chunks.len() * ITEMS * size_of::<T>();
-        (items + self.chunks.capacity() * size_of::<Box<[T]>>()) as u64
-    }
-
-    /// The most bytes that a table of so many items takes.
-    pub(super) const fn bytes_most(items: u64) -> u64 {
-        let chunks = items / ITEMS as u64 + 1;
-        let items = chunks * (ITEMS * size_of::<T>()) as u64;
-        items + (2 * chunks + 4) * size_of::<Box<[T]>>() as u64
-    }
-
-    pub(super) fn get(&self, at: usize) -> Option<&T> {
-        self.chunks.get(at / ITEMS)?.get(at % ITEMS)
-    }
-
-    pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
-        self.chunks.get_mut(at / ITEMS)?.get_mut(at % ITEMS)
-    }
-
-    /// Makes the table at least `length` items long; further items are `item`.
-    pub(super) fn grow(&mut self, length: usize, item: T) {
-        while self.chunks.len() * ITEMS < length {
-            self.chunks.push(vec![item; ITEMS].into_boxed_slice());
-        }
-        self.length = self.length.max(length);
-    }
-
-    /// Forgets all items.
-    pub(super) fn clear(&mut self) {
-        self.chunks.clear();
-        self.length = 0;
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.chunks.iter().flatten().take(self.length)
-    }
 }
 
 #[cfg(test)]

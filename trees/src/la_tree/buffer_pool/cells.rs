@@ -27,7 +27,7 @@ use store::Width;
 use super::super::chunks::Chunks;
 use super::super::stream::{Damage, Form, Pending, field_length};
 use super::links::{Links, NO_CELL};
-use super::size::{Layout, PoolSize};
+use super::size::{Kind, Layout, PoolSize};
 
 mod heads;
 
@@ -100,8 +100,8 @@ impl Shape {
         let fixed = form.fixed_bytes().filter(|bytes| *bytes <= ENTRY_IN_CELL);
         let single = fixed.map_or(CELL_BYTES, |bytes| bytes.max(1));
         let size = size.settled(single);
-        let (mut cell_bytes, shift) = match size {
-            PoolSize::InPieces(_) => {
+        let (mut cell_bytes, shift) = match size.kind {
+            Kind::InPieces => {
                 let cell_bytes = fixed.map_or(CELL_IN_PIECE, |bytes| bytes.max(1));
                 (cell_bytes, (PIECE_BYTES / cell_bytes).min(PIECE_CELLS).ilog2())
             }

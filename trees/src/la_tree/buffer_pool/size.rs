@@ -5,69 +5,63 @@ use super::links::{Fit, Links};
 
 /// The memory of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum PoolSize {
+pub(in super::super) struct PoolSize {
+    /// Bytes at the start, and at most.
+    pub(in super::super) bytes: u64,
+    pub(in super::super) most: u64,
+    pub(super) kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
     /// So many bytes, always.
-    Fixed(u64),
+    Fixed,
     /// So many bytes, always, for buffers that have many entries each, if there is room for many.
-    InPieces(u64),
-    /// So many bytes now and so many at most, in chunks of about `unit` bytes.
-    Shared { bytes: u64, most: u64, unit: u64 },
+    InPieces,
+    /// Chunks of about `unit` bytes come and go.
+    Shared { unit: u64 },
 }
 
 impl PoolSize {
-    /// Bytes at the start.
-    pub(in super::super) const fn bytes(&self) -> u64 {
-        match *self {
-            PoolSize::Fixed(bytes) | PoolSize::InPieces(bytes) | PoolSize::Shared { bytes, .. } => {
-                bytes
-            }
-        }
+    pub(in super::super) const fn fixed(bytes: u64) -> Self {
+        PoolSize { bytes, most: bytes, kind: Kind::Fixed }
     }
 
-    /// Bytes at most.
-    pub(in super::super) const fn most(&self) -> u64 {
-        match *self {
-            PoolSize::Fixed(most) | PoolSize::InPieces(most) | PoolSize::Shared { most, .. } => {
-                most
-            }
-        }
+    pub(in super::super) const fn in_pieces(bytes: u64) -> Self {
+        PoolSize { bytes, most: bytes, kind: Kind::InPieces }
+    }
+
+    pub(in super::super) const fn shared(bytes: u64, most: u64, unit: u64) -> Self {
+        PoolSize { bytes, most, kind: Kind::Shared { unit } }
     }
 
     /// The same size with `bytes` bytes less at the start.
     pub(super) const fn less(self, bytes: u64) -> Self {
-        match self {
-            PoolSize::Fixed(all) => PoolSize::Fixed(all.saturating_sub(bytes)),
-            PoolSize::InPieces(all) => PoolSize::InPieces(all.saturating_sub(bytes)),
-            PoolSize::Shared { bytes: all, most, unit } => {
-                PoolSize::Shared { bytes: all.saturating_sub(bytes), most, unit }
-            }
-        }
+        PoolSize { bytes: self.bytes.saturating_sub(bytes), ..self }
     }
 
     /// The same size, in pieces of several cells only where so many cells of `cell_bytes` bytes
     /// have room that each would take a long link.
     pub(super) fn settled(self, cell_bytes: usize) -> Self {
-        match self {
-            PoolSize::InPieces(bytes)
-                if Links::fit(bytes, cell_bytes).is_some_and(|fit| fit.link_bytes == 2) =>
-            {
-                PoolSize::Fixed(bytes)
-            }
-            size => size,
+        let is_small = Links::fit(self.bytes, cell_bytes).is_some_and(|fit| fit.link_bytes == 2);
+        match self.kind {
+            Kind::InPieces if is_small => PoolSize { kind: Kind::Fixed, ..self },
+            _ => self,
         }
     }
 
     /// How pieces of `piece_bytes` bytes, which may be single cells, are laid out; `None` if they
     /// could not be numbered.
     pub(super) fn lay_out(self, piece_bytes: usize) -> Option<Layout> {
-        match self {
-            PoolSize::Fixed(bytes) | PoolSize::InPieces(bytes) => {
+        let PoolSize { bytes, most, kind } = self;
+        match kind {
+            Kind::Fixed | Kind::InPieces => {
                 let fit = Links::fit(bytes.saturating_sub(3 * CHUNK_OVERHEAD), piece_bytes)?;
                 let shift = fit.pieces.max(1).next_power_of_two().ilog2();
                 let chunks = fit.pieces.min(1);
                 Some(Layout { fit, shift, most: chunks, chunk_pieces: fit.pieces, chunks })
             }
-            PoolSize::Shared { bytes, most, unit } => {
+            Kind::Shared { unit } => {
                 let fit = Links::fit(most, piece_bytes)?;
                 let each = piece_bytes as u64 + fit.link_bytes;
                 let shift = (unit / each).max(1).ilog2();

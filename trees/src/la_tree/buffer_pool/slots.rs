@@ -4,7 +4,7 @@
 use super::cells::List;
 use super::links::NO_CELL;
 use super::{NO_BUFFER, Slot};
-use crate::la_tree::table::Chunked;
+use crate::la_tree::chunks::Chunked;
 
 /// Bytes of a slot in a small pool: first and last cell u16, entries u16, bytes u24, neighbours
 /// u24.

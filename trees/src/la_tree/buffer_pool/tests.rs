@@ -24,7 +24,7 @@ fn stream(form: Form, bytes: &[u8]) -> Vec<([u8; 4], Option<[u8; 4]>)> {
 
 /// A pool for entries of 4 + 4 bytes.
 fn pool_of(memory_bytes: u64, page_entries: u32) -> BufferPool {
-    BufferPool::new(PoolSize::Fixed(memory_bytes), FORM, page_entries, 8)
+    BufferPool::new(PoolSize::fixed(memory_bytes), FORM, page_entries, 8)
 }
 
 /// What a pool needs at least to have pieces of several cells.
@@ -130,7 +130,7 @@ fn play(seed: u64, size: PoolSize, (steps, clear): (u32, u64)) -> u32 {
 
 #[test]
 fn the_pool_holds_what_was_appended_less_what_was_taken() {
-    let size = |seed| PoolSize::Fixed(300 + 40 * seed);
+    let size = |seed| PoolSize::fixed(300 + 40 * seed);
     let full: u32 = (0..50).map(|seed| play(seed, size(seed), (3000, 40))).sum();
     assert!(full > 1000, "the pool was full only {full} times");
 }
@@ -138,7 +138,7 @@ fn the_pool_holds_what_was_appended_less_what_was_taken() {
 #[test]
 fn a_pool_in_pieces_finds_the_newest_entry_of_each_key() {
     let full: u32 =
-        (0..3).map(|seed| play(seed, PoolSize::InPieces(IN_PIECES), (60_000, 20_000))).sum();
+        (0..3).map(|seed| play(seed, PoolSize::in_pieces(IN_PIECES), (60_000, 20_000))).sum();
     assert!(full > 100, "the pool was full only {full} times");
 }
 
@@ -159,11 +159,11 @@ fn a_pool_in_pieces_holds_more_entries_than_one_of_single_cells() {
             {
                 entries += 1;
             }
-            assert!(pool.memory_bytes() <= size.bytes());
+            assert!(pool.memory_bytes() <= size.bytes);
             u64::from(entries)
         };
-        let of_cells = entries(PoolSize::Fixed(8 << 20));
-        let percent = entries(PoolSize::InPieces(8 << 20)) * 100 / of_cells;
+        let of_cells = entries(PoolSize::fixed(8 << 20));
+        let percent = entries(PoolSize::in_pieces(8 << 20)) * 100 / of_cells;
         std::println!("{shape}: {of_cells} in cells, {percent} % of that in pieces");
         assert!((less..more).contains(&percent), "{shape}: {percent} %");
     }
@@ -182,7 +182,7 @@ fn a_pool_keeps_to_its_memory_and_uses_it() {
 
 #[test]
 fn a_shared_pool_gives_chunks_back_and_takes_others() {
-    let size = PoolSize::Shared { bytes: 6000, most: 12_000, unit: 600 };
+    let size = PoolSize::shared(6000, 12_000, 600);
     let mut pool = BufferPool::new(size, FORM, 10, 8);
     let mut model = Model::new();
     let mut most = 0;
@@ -237,7 +237,7 @@ fn small_fragments_of_many_buffers_waste_little() {
 #[test]
 fn entries_of_all_lengths_come_back_from_their_cells() {
     let shapes = [EntryShape::VARIABLE, EntryShape::fixed(9, 40), EntryShape::fixed(3, 0)];
-    let sizes = [PoolSize::Fixed(20_000), PoolSize::InPieces(2 * IN_PIECES)];
+    let sizes = [PoolSize::fixed(20_000), PoolSize::in_pieces(2 * IN_PIECES)];
     for (shape, size) in shapes.into_iter().flat_map(|shape| sizes.map(|size| (shape, size))) {
         let form = Form::new(shape);
         let mut pool = BufferPool::new(size, form, 10, 400);

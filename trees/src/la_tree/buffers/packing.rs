@@ -4,11 +4,8 @@ use device::{Cause, Page};
 
 use super::super::buffer_pool::BufferId;
 use super::super::ground::Ground;
-use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, seal_fragment};
-use super::super::nodes::damaged;
-use super::super::sort_merge::Sorter;
-use super::super::stream::GROUP;
-use super::{Buffers, FRAGMENTS, is_leaf};
+use super::super::layout::{FRAGMENT_HEADER_BYTES, FRAGMENTS, Link, damaged, seal_fragment};
+use super::{Buffers, is_leaf};
 use index::Result;
 
 /// A buffer that does not fit what is left of a page is cut if that is at least such a part of it.
@@ -75,48 +72,6 @@ impl Buffers {
                 self.counters.fragment_entries[is_leaf(record)] += u64::from(made.entries);
             }
         }
-        Ok(())
-    }
-
-    /// Writes the pages that buffer `number` fills in the pool to flash, in the order of the keys,
-    /// of each the newest entry: so a lookup reads one of these fragments, and not all.
-    pub(in super::super) fn write_run(
-        &mut self,
-        log: &mut Ground<'_>,
-        number: u32,
-        sorter: &mut Sorter,
-        cause: Cause,
-    ) -> Result<()> {
-        let buffer = BufferId(number);
-        let held = self.pool.held(buffer);
-        sorter.clear();
-        if held.bytes > sorter.bytes() {
-            return self.evict(log, number, cause);
-        }
-        self.counters.spills += 1;
-        self.load_held(number, sorter)?;
-        sorter.sort();
-        self.pool.clear(buffer);
-        let (mut place, mut bytes) = (0, 0);
-        while let Some(entry) = sorter.get(place) {
-            while !self.pool.append(buffer, &entry) {
-                self.write_page(log, Some(number), cause)?;
-            }
-            bytes += self.form.bytes(&entry) + 1;
-            place += 1;
-        }
-        // An entry counts a byte more than it has, and not its share of the bytes of kinds.
-        let counted = held.bytes as u32 - held.entries.div_ceil(GROUP) + held.entries;
-        let mut record = self.record(number);
-        let fewer = held.entries.saturating_sub(place as u32);
-        record.remove_entries(fewer, counted.saturating_sub(bytes as u32));
-        self.set_record(number, record);
-        // What does not fill a page stays: with entries of other buffers beside it, these would lie
-        // between all their keys.
-        while self.pool.held(buffer).bytes + FRAGMENT_HEADER_BYTES > self.pages.room() as usize {
-            self.write_page(log, Some(number), cause)?;
-        }
-        self.counters.spilled += 1;
         Ok(())
     }
 

@@ -6,8 +6,7 @@ use device::{Cause, Page};
 
 use super::super::buffer_pool::{BufferId, Copied};
 use super::super::ground::Ground;
-use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, Owner, open_fragment};
-use super::super::nodes::damaged;
+use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, Owner, damaged, open_fragment};
 use super::super::sort_merge::{self, Sorter};
 use super::super::stream::{self, Pending};
 use super::super::table::BufferRecord;

@@ -4,24 +4,18 @@ use alloc::vec::Vec;
 
 use device::Page;
 
-use super::super::LaTree;
 use super::super::buffer_pool::{BufferId, Copied, Taken};
-use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, open_fragment, seal_fragment};
-use super::super::nodes::damaged;
-use super::super::plan::CHUNK_HEADER;
-use super::super::table::{BufferRecord, Chunked};
+use super::super::chunks::Chunked;
+use super::super::layout::{
+    CHUNK_HEADER, FRAGMENT_HEADER_BYTES, Link, PIECE_HEADER, damaged, open_fragment, seal_fragment,
+};
+use super::super::table::BufferRecord;
 use super::root::pages_in;
-use super::{POOL, append, read};
+use super::{POOL, State, append, read};
 use index::Result;
 
 /// The end of the entries in a page of the pool.
 const NO_BUFFER: u32 = u32::MAX;
-
-/// Bytes in front of a fragment: its buffer, and its length.
-const PIECE_HEADER: usize = 6;
-
-/// Bytes that a page of the pool needs for a fragment beside its stream.
-pub(in super::super) const PIECE_BYTES: u64 = (PIECE_HEADER + FRAGMENT_HEADER_BYTES) as u64;
 
 /// The page of the pool that is being filled.
 struct Filling<'p> {
@@ -44,9 +38,9 @@ struct Reading {
     is_left: bool,
 }
 
-impl LaTree<'_> {
+impl State<'_, '_> {
     /// Writes the pool's entries, and the list of their pages to `record`.
-    pub(super) fn write_pool(&mut self, record: &mut Vec<u8>) -> Result<()> {
+    pub(in super::super) fn write_pool(&mut self, record: &mut Vec<u8>) -> Result<()> {
         let count_at = record.len();
         record.extend_from_slice(&[0; 4]);
         let mut bytes = core::mem::take(&mut self.buffers.page);
@@ -117,7 +111,7 @@ impl LaTree<'_> {
         page.bytes[page.at..].fill(0xFF);
         let (records, start) = (&self.buffers.records, page.start);
         let seal = &mut |at, bytes: &mut [u8]| seal_pieces(records, (at, start), bytes);
-        let at = append(&mut self.log, (POOL, page.pages), page.bytes, seal)?;
+        let at = append(self.log, (POOL, page.pages), page.bytes, seal)?;
         page.list.extend_from_slice(&at.0.to_le_bytes());
         page.pages += 1;
         page.at = page.start;
@@ -129,7 +123,7 @@ impl LaTree<'_> {
         let mut reading = Reading { number: NO_BUFFER, fragments: 0, is_left: false };
         for (chunk, page) in pages_in(list).enumerate() {
             let mut bytes = core::mem::take(&mut self.buffers.page);
-            let taken = read(&mut self.log, (POOL, chunk as u32), page, &mut bytes)
+            let taken = read(self.log, (POOL, chunk as u32), page, &mut bytes)
                 .and_then(|at| self.take_pool_page((page, at), &bytes, &mut reading));
             self.buffers.page = bytes;
             taken?;

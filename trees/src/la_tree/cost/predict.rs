@@ -15,8 +15,8 @@ use store::Width;
 use store::node::HEADER_BYTES;
 
 use super::super::layout::{self, FRAGMENT_HEADER_BYTES};
-use super::super::nodes::CHILD_BYTES;
 use super::super::policy::Buffering;
+use crate::btree::CHILD_BYTES;
 use index::random_keys::{Levels, touched};
 use index::{Prediction, Profile};
 

@@ -4,7 +4,7 @@ use device::Cause;
 use store::node::Codec;
 
 use super::super::ground::Ground;
-use super::super::layout::NodeId;
+use super::super::layout::{NodeId, damaged};
 use super::Nodes;
 use crate::btree::Edit;
 use index::Result;
@@ -42,10 +42,24 @@ impl Nodes {
         level: u8,
         change: impl FnOnce(&Codec, &mut [u8], &mut [u8], &mut [u8]),
     ) -> Result<()> {
-        let (codec, mut scratch) = (self.at(level), core::mem::take(&mut self.scratch));
-        let changed = self.pair_mut(log, pair, level, Cause::Update);
-        let changed = changed.map(|(left, right)| change(&codec, left, right, &mut scratch));
-        self.scratch = scratch;
-        changed
+        let codec = self.at(level);
+        let log = match log {
+            Ground::Disk(disk) => {
+                let pages = self.logical_pair(disk, pair, level, Cause::Update)?;
+                let (left, right) = disk.file.two_pages_mut(pages, Cause::Update, &self.codecs)?;
+                change(&codec, left, right, &mut self.scratch);
+                return Ok(());
+            }
+            Ground::Chip(log) => log,
+        };
+        let (first, second) = self.frames(log, pair, level, Cause::Update)?;
+        if first == second {
+            return Err(damaged(self.page_of(pair.0), "a node is its own neighbour"));
+        }
+        self.cache.set_dirty(first, true);
+        self.cache.set_dirty(second, true);
+        let (left, right) = self.cache.two_mut(first, second);
+        change(&codec, left, right, &mut self.scratch);
+        Ok(())
     }
 }

@@ -14,8 +14,8 @@ use device::Cause;
 use store::{PageLog, node};
 
 use super::super::ground::Ground;
-use super::super::layout::{NodeId, seal_node};
-use super::{NODES, Nodes, damaged};
+use super::super::layout::{NODES, NodeId, damaged, seal_node};
+use super::Nodes;
 use index::Result;
 
 /// A node in the page that is being filled.
@@ -62,8 +62,8 @@ impl Nodes {
         Ok(())
     }
 
-    /// Lets node `id` be written to a new place, if it stands on flash only.
-    pub(in super::super) fn copy(
+    /// Lets node `id` be written to a new place, if it stands in an old page, and nowhere else.
+    pub(in super::super) fn copy_old(
         &mut self,
         log: &mut Ground<'_>,
         id: NodeId,
@@ -72,6 +72,10 @@ impl Nodes {
         let Ground::Chip(log) = log else {
             return Ok(());
         };
+        let place = self.place(id).map(|place| self.pages.locate(place).0);
+        if !place.is_some_and(|page| log.is_old(page)) {
+            return Ok(());
+        }
         let is_in_memory = self.slot_of(id).is_some()
             || self.cache.find(id).is_some_and(|frame| self.cache.dirty(frame).is_some());
         if is_in_memory {

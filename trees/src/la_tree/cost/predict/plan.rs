@@ -1,8 +1,8 @@
 //! What a tree is made with, as far as its costs depend on it.
 
+use crate::la_tree::cache::FRAMES_LEAST;
 use crate::la_tree::cost::UnitCosts;
 use crate::la_tree::layout::PageShape;
-use crate::la_tree::plan::FRAMES_LEAST;
 use crate::la_tree::policy::Buffering;
 use store::node::HEADER_BYTES;
 

@@ -3,9 +3,9 @@
 use device::{Cause, Page};
 use store::{LogicalPage, node};
 
-use super::super::layout::{NodeId, Place};
-use super::super::nodes::{Nodes, damaged};
-use super::disk::Disk;
+use super::super::disk::Disk;
+use super::super::layout::{NodeId, Place, damaged};
+use super::Nodes;
 use index::Result;
 
 const OTHER_LEVEL: &str = "a node is at another level";
@@ -60,7 +60,8 @@ impl Nodes {
         Ok(disk.file.page_mut(page, cause, &self.codecs)?)
     }
 
-    fn logical_pair(
+    /// The pages of two nodes at `level`.
+    pub(in super::super) fn logical_pair(
         &mut self,
         disk: &mut Disk<'_>,
         pair: (NodeId, NodeId),
@@ -81,17 +82,6 @@ impl Nodes {
     ) -> Result<(&'p [u8], &'p [u8])> {
         let pages = self.logical_pair(disk, pair, level, cause)?;
         Ok(disk.file.two_pages(pages, cause, &self.codecs)?)
-    }
-
-    pub(in super::super) fn pages_of_pair_mut<'p>(
-        &mut self,
-        disk: &'p mut Disk<'_>,
-        pair: (NodeId, NodeId),
-        level: u8,
-        cause: Cause,
-    ) -> Result<(&'p mut [u8], &'p mut [u8])> {
-        let pages = self.logical_pair(disk, pair, level, cause)?;
-        Ok(disk.file.two_pages_mut(pages, cause, &self.codecs)?)
     }
 
     /// Makes an empty node at `level` in a page of its own.

@@ -7,15 +7,13 @@ use store::{Durability, EntryShape, PageFile, Width};
 
 use super::super::buffer_pool::PoolSize;
 use super::super::buffers::Buffers;
-use super::super::checkpoint_state;
-use super::super::cost::{UnitCosts, predict};
+use super::super::checkpoint_state::{self, Choices};
+use super::super::disk::{Disk, PAGE_HEADER};
 use super::super::layout::PageShape;
-use super::super::nodes::CHILD_BYTES;
-use super::super::plan::{self, Choices, Plan};
 use super::super::stream::Form;
-use super::{Disk, PAGE_HEADER};
-use index::{Error, Result};
-use index::{Footprint, Options, Prediction, Profile};
+use super::{Plan, least_that_suffices, levels, pool_ratio};
+use crate::btree::CHILD_BYTES;
+use index::{Error, Options, Result};
 
 /// Bytes that the state's root record may take in memory for each page of the pool, encoded.
 const LIST_BYTES: u64 = 12;
@@ -52,7 +50,7 @@ pub(in super::super) fn choices(options: &Options, disk: SectorGeometry) -> Resu
         Some(bytes) => u32::try_from(bytes).unwrap_or(u32::MAX),
         None => default,
     };
-    Ok(Choices { node_bytes, levels_a_buffer: plan::levels(options) })
+    Ok(Choices { node_bytes, levels_a_buffer: levels(options) })
 }
 
 /// What `options` say of a tree of `shape` with such choices on `disk`, and the memory of its page
@@ -73,35 +71,14 @@ pub(in super::super) fn plan(
     }
 }
 
-fn least(
+pub(in super::super) fn least(
     options: &Options,
     shape: EntryShape,
     given: (Choices, Durability),
     disk: SectorGeometry,
 ) -> Result<u64> {
-    plan::least_that_suffices(options, |memory| {
+    least_that_suffices(options, |memory| {
         Ok(with_memory(options, shape, given, disk, memory)?.is_some())
-    })
-}
-
-pub(in super::super) fn footprint(options: &Options, disk: SectorGeometry) -> Result<Footprint> {
-    let durability = options.durability.unwrap_or_default();
-    let (shape, choices) = (options.shape, choices(options, disk)?);
-    let given = (choices, durability);
-    let memory_least = least(options, shape, given, disk)?;
-    // With the least memory it takes the most room.
-    let options = Options { memory_bytes: memory_least, ..options.clone() };
-    let (plan, _) = plan(&options, shape, given, disk)?;
-    let is_shared = choices.node_bytes < disk.sector_bytes();
-    let (pages, images) = plan.needs_at_first(durability, is_shared);
-    let (most, tables) = PageFile::pages_and_tables(disk, choices.node_bytes, durability)?;
-    let file = options.page_file(choices.node_bytes, 0);
-    Ok(Footprint {
-        memory_least,
-        tables: plan.table_bytes_of(options.entries)
-            + tables
-            + Disk::table_bytes_of(most.into(), pages),
-        units_least: PageFile::sectors_least(disk, &file, pages, images)?,
     })
 }
 
@@ -130,27 +107,13 @@ fn with_memory(
     let Some(rest) = memory_bytes.checked_sub(plan.fixed_bytes + file_least) else {
         return Ok(None);
     };
-    let pool_bytes = ((rest as f64 * plan::pool_ratio(options, false)) as u64).min(rest);
+    let pool_bytes = ((rest as f64 * pool_ratio(options, false)) as u64).min(rest);
     // Entries and what finds them again, and the lists of buffers by their size.
     if pool_bytes < (2 * (room + 4 * plan.sizes.entry_most) + POOL_LISTS) as u64 {
         return Ok(None);
     }
     // Nodes are in the page file's cache.
-    (plan.sizes.pool, plan.pool_least) = (PoolSize::InPieces(pool_bytes), pool_bytes);
+    (plan.sizes.pool, plan.pool_least) = (PoolSize::in_pieces(pool_bytes), pool_bytes);
     plan.has_small_pool = Buffers::has_small_pool(Form::new(shape), &pages, &plan.sizes);
     Ok(Some((plan, file_least + rest - pool_bytes)))
-}
-
-pub(in super::super) fn predict(
-    profile: &Profile,
-    options: &Options,
-    disk: SectorGeometry,
-) -> Result<Prediction> {
-    let durability = options.durability.unwrap_or_default();
-    let given = (choices(options, disk)?, durability);
-    let (plan, file) = plan(options, options.shape, given, disk)?;
-    let file = options.page_file(plan.pages.node_bytes(), file);
-    let cache_nodes = PageFile::frames(disk, &file)?;
-    let plan = plan.for_predicting(UnitCosts::usual_on_disk(plan.pages.node_bytes()), cache_nodes);
-    Ok(predict::predict(profile, &plan))
 }
