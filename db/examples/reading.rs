@@ -73,17 +73,7 @@ fn main() -> Outcome<()> {
             false => Err("an entry is lost".into()),
         }
     })?;
-    let scanned = rate(scans, |_| {
-        let from = random.random_range(0..entries);
-        let mut range = database.range((Bound::Included(from.to_be_bytes()), Bound::Unbounded))?;
-        for key in from..(from + RANGE).min(entries) {
-            let entry = range.next()?.ok_or("a range ends early")?;
-            if entry.key != key.to_be_bytes() {
-                return Err("a range passes by an entry".into());
-            }
-        }
-        Ok(1)
-    })?;
+    let scanned = rate(scans, |_| scan(&database, &mut random, entries))?;
     println!(
         "{:#}",
         json!({
@@ -123,6 +113,19 @@ fn pages_read() -> u64 {
 fn get(database: &Database<'_>, random: &mut ChaCha8Rng, entries: u64) -> Outcome<u64> {
     let found = database.get(random.random_range(0..entries).to_be_bytes())?;
     found.map(|_| 1).ok_or_else(|| "an entry is lost".into())
+}
+
+/// The entries behind one chosen at random.
+fn scan(database: &Database<'_>, random: &mut ChaCha8Rng, entries: u64) -> Outcome<u64> {
+    let from = random.random_range(0..entries);
+    let mut range = database.range((Bound::Included(from.to_be_bytes()), Bound::Unbounded))?;
+    for key in from..(from + RANGE).min(entries) {
+        let entry = range.next()?.ok_or("a range ends early")?;
+        if entry.key != key.to_be_bytes() {
+            return Err("a range passes by an entry".into());
+        }
+    }
+    Ok(1)
 }
 
 /// A batch of entries chosen at random.

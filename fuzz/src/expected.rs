@@ -317,6 +317,7 @@ pub const OUT_OF_REACH: &[(&str, &str)] = &[
         "takes a node on each of three levels that names one child only: `tests/separators.rs`",
     ),
     ("it has another size than this index's nodes", "pages are read as long as they are"),
+    ("an empty node has no room", "only loading gives it"),
     ("it has no room", "a split looks for room before"),
     ("its children have keys of others", "a child gets its separator by writing only"),
     ("it is empty and has no room", "only loading gives it"),
