@@ -168,6 +168,19 @@ impl<T: Tree> Durable<T> {
         Ok(())
     }
 
+    /// Gives back room, while nothing is let in that was not made, where a checkpoint is worth it.
+    fn give_back(&mut self) -> Result<()> {
+        // A file that was closed has no room for one yet.
+        if self.state == State::Open
+            && self.tree.recovery().is_long()
+            && let Some(pages) = self.tree.pages_promised()
+            && self.tree.recovery_mut().shorten(pages)
+        {
+            self.make_checkpoint(None)?;
+        }
+        Ok(())
+    }
+
     /// Makes the changes of `batch`, which does not go to the journal, and then a checkpoint.
     fn update_by_checkpoint(&mut self, batch: &[Update<'_>]) -> Result<()> {
         // No checkpoint may fall inside it, and no older update come behind it.
@@ -360,6 +373,7 @@ impl<T: Tree> Index for Durable<T> {
             self.begin()?;
             return self.apply(batch, None);
         }
+        self.give_back()?;
         self.drain_before(batch)?;
         self.admit(batch)?;
         self.widen()?;

@@ -89,6 +89,12 @@ pub trait Tree: Read {
         false
     }
 
+    /// Pages that what was let in may still allocate behind a checkpoint, if the file may get
+    /// shorter there while it is in use, but for these.
+    fn pages_promised(&self) -> Option<u64> {
+        None
+    }
+
     /// Called after a checkpoint that holds everything. A replay would begin with the tree as it is
     /// now.
     fn rebase(&mut self) {}

@@ -249,6 +249,19 @@ pub trait Recovery: Send {
         Ok(())
     }
 
+    /// True if the medium may be so much longer than it has to be that it is worth asking what is
+    /// promised.
+    fn is_long(&self) -> bool {
+        false
+    }
+
+    /// Asks that the next checkpoint, before which nothing more is let in, gives back room that is
+    /// free, but for what `promised` pages take; false if that is not worth a checkpoint.
+    fn shorten(&mut self, promised: u64) -> bool {
+        let _ = promised;
+        false
+    }
+
     /// Tells the medium, before the first change, that it is not closed any more.
     ///
     /// # Errors

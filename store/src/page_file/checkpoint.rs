@@ -244,6 +244,7 @@ impl PageFile<'_> {
         let directory = self.write_directory()?;
         let head = &root[..root.len().min(ROOT_INLINE_MOST)];
         let long = if root.len() > head.len() { Some(self.write_record(root)?) } else { None };
+        let high_water = self.shorten(name.is_none() && occasion == Occasion::Between)?;
         self.join_freed()?;
         let mut next = self.superblock.clone();
         next.sequence += 1;
@@ -255,7 +256,7 @@ impl PageFile<'_> {
         next.state = State::Whole;
         next.checkpoint = CheckpointState {
             id: CheckpointId(next.sequence),
-            high_water: self.high_water,
+            high_water,
             free: self.free,
             undo_start: 0,
             digest: 0,
@@ -289,6 +290,7 @@ impl PageFile<'_> {
             Occasion::Within(_) => self.layout,
             // So do pages, if the images move.
             Occasion::Between if next.undo_base > self.superblock.undo_base => self.layout,
+            Occasion::Between if high_water < self.high_water => self.shorter_layout(high_water),
             Occasion::Between => self.choose_layout(start, false),
             Occasion::Last => self.choose_layout(start, true),
         };
@@ -511,6 +513,14 @@ impl Recovery for PageFile<'_> {
 
     fn shut(&mut self) -> Result<()> {
         PageFile::shut(self)
+    }
+
+    fn is_long(&self) -> bool {
+        self.may_shorten()
+    }
+
+    fn shorten(&mut self, promised: u64) -> bool {
+        self.ask_to_shorten(promised)
     }
 
     fn reopen(&mut self) -> Result<()> {

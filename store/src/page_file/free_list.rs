@@ -56,11 +56,11 @@ impl PageCheck for FreePageCheck {
     }
 }
 
-fn names_most(page_bytes: usize) -> usize {
+pub(super) fn names_most(page_bytes: usize) -> usize {
     (page_bytes - NAMES) / 4
 }
 
-fn count(page: &[u8]) -> usize {
+pub(super) fn count(page: &[u8]) -> usize {
     usize::from(u16::from_le_bytes([page[COUNT], page[COUNT + 1]]))
 }
 
@@ -70,6 +70,16 @@ fn set_count(page: &mut [u8], count: usize) {
 
 fn read(page: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]])
+}
+
+/// The page that comes behind this one of the list.
+pub(super) fn next(page: &[u8]) -> Option<LogicalPage> {
+    link(read(page, NEXT))
+}
+
+/// The free page that is named at `place`.
+pub(super) fn named_at(page: &[u8], place: usize) -> LogicalPage {
+    LogicalPage(read(page, NAMES + place * 4))
 }
 
 /// A link of the list: a page, or the number that marks its end.
@@ -100,13 +110,13 @@ impl PageFile<'_> {
         let page = self.page_mut(head, cause, &FreePageCheck)?;
         let names = count(page);
         let taken = if names == 0 {
-            self.free.head = link(read(page, NEXT));
+            self.free.head = next(page);
             self.strike(head, cause)?;
             self.cache.forget(head);
             head
         } else {
             set_count(page, names - 1);
-            LogicalPage(read(page, NAMES + (names - 1) * 4))
+            named_at(page, names - 1)
         };
         self.check_exists(taken)?;
         self.free.pages = self.free.pages.saturating_sub(1);
@@ -126,10 +136,8 @@ impl PageFile<'_> {
                 self.trim(freed, cause)?;
             }
         } else {
-            let next = number(self.list(which).head);
-            let page = self.fresh(freed)?;
-            page[KIND] = KIND_FREE;
-            page[NEXT..NAMES].copy_from_slice(&next.to_le_bytes());
+            let next = self.list(which).head;
+            self.begin_free(freed, next)?;
             self.list(which).head = Some(freed);
             if which == List::Freed {
                 self.freed_tail.get_or_insert(freed);
@@ -137,6 +145,35 @@ impl PageFile<'_> {
         }
         self.list(which).pages += 1;
         Ok(())
+    }
+
+    /// A page of the free list, at a checkpoint.
+    pub(super) fn free_page(&mut self, page: LogicalPage) -> Result<&[u8]> {
+        self.page(page, Cause::Checkpoint, &FreePageCheck)
+    }
+
+    /// Makes `page` one of the free list that names none, before `next`.
+    pub(super) fn begin_free(
+        &mut self,
+        page: LogicalPage,
+        next: Option<LogicalPage>,
+    ) -> Result<()> {
+        let page = self.fresh(page)?;
+        page[KIND] = KIND_FREE;
+        page[NEXT..NAMES].copy_from_slice(&number(next).to_le_bytes());
+        Ok(())
+    }
+
+    /// Lets `next` come behind `page` in the list.
+    pub(super) fn link_free(&mut self, page: LogicalPage, next: Option<LogicalPage>) -> Result<()> {
+        let page = self.page_mut(page, Cause::Checkpoint, &FreePageCheck)?;
+        page[NEXT..NAMES].copy_from_slice(&number(next).to_le_bytes());
+        Ok(())
+    }
+
+    /// Names `freed` in a page of the list; false if that is full.
+    pub(super) fn name_free(&mut self, page: LogicalPage, freed: LogicalPage) -> Result<bool> {
+        Ok(name(self.page_mut(page, Cause::Checkpoint, &FreePageCheck)?, freed))
     }
 
     fn list(&mut self, which: List) -> &mut FreeList {
@@ -156,9 +193,7 @@ impl PageFile<'_> {
                 self.freed = FreeList::EMPTY;
                 return Ok(());
             }
-            let next = number(self.free.head);
-            let page = self.page_mut(tail, Cause::Checkpoint, &FreePageCheck)?;
-            page[NEXT..NAMES].copy_from_slice(&next.to_le_bytes());
+            self.link_free(tail, self.free.head)?;
             self.free.head = self.freed.head;
             self.free.pages += self.freed.pages;
             self.freed = FreeList::EMPTY;
@@ -194,11 +229,11 @@ impl PageFile<'_> {
             let mut place = 0;
             loop {
                 let page = self.page(head, cause, &FreePageCheck)?;
-                next = link(read(page, NEXT));
+                next = self::next(page);
                 if place == count(page) {
                     break;
                 }
-                let named = LogicalPage(read(page, NAMES + place * 4));
+                let named = named_at(page, place);
                 self.check_exists(named)?;
                 sum = sum.wrapping_add(self.marks([named], cause)?);
                 place += 1;
@@ -228,8 +263,8 @@ impl PageFile<'_> {
                 let page = self.page(head, cause, &FreePageCheck)?;
                 counted = counted.saturating_add(1 + count(page) as u32);
                 tell(head);
-                (0..count(page)).for_each(|at| tell(LogicalPage(read(page, NAMES + at * 4))));
-                next = link(read(page, NEXT));
+                (0..count(page)).for_each(|at| tell(named_at(page, at)));
+                next = self::next(page);
                 if counted > self.high_water {
                     return Err(circular(head));
                 }
@@ -239,7 +274,7 @@ impl PageFile<'_> {
     }
 }
 
-fn circular(page: LogicalPage) -> Error {
+pub(super) fn circular(page: LogicalPage) -> Error {
     Error::DamagedPage { page, what: "the free list is circular" }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! Every checkpoint chooses the layout anew, with some room for what comes. Where that is not
 //! enough, the file grows between two checkpoints: images and journal are copied to where they
-//! stand in the new layout, and a superblock of the same checkpoint says so. Closing leaves nothing
-//! but the pages. There is room on the disk before anything is promised; so a full disk refuses an
-//! update, and nothing that was taken.
+//! stand in the new layout, and a superblock of the same checkpoint says so. Where most pages are
+//! free, it gets shorter (`shortening.rs`). Closing leaves nothing but the pages. There is room on
+//! the disk before anything is promised; so a full disk refuses an update, and nothing that was
+//! taken.
 //!
 //! Invariant: nothing that the superblock on the disk needs is overwritten before the next one
 //! stands. What is copied therefore goes behind all that there is.
@@ -89,7 +90,10 @@ impl PageFile<'_> {
         let most = self.layout.beside(kept.max(self.layout.journal_least())).pages_most;
         let pages = self.pages_wanted(step, start).max(longer).min(u64::from(most));
         let pages = pages.max(u64::from(self.layout.pages));
-        let journal = if self.journal.is_some() { self.journal_wanted() } else { 0 };
+        let journal = match self.journal {
+            Some(_) => self.journal_wanted(self.high_water),
+            None => 0,
+        };
         let mut to = self.layout.with(pages, journal.max(kept));
         if to.units() - self.layout.units() < moved {
             // Images have nowhere to go; the journal alone may still grow.
@@ -138,6 +142,14 @@ impl PageFile<'_> {
         images.saturating_add(self.layout.units_for(bytes))
     }
 
+    /// The layout behind a checkpoint with so many pages, fewer than there were before it.
+    pub(super) fn shorter_layout(&self, high_water: u32) -> Layout {
+        let step = self.step_beside(high_water).max(self.pages_promised());
+        let pages = self.pages_wanted_beside(high_water, step, 0).min(self.layout.pages.into());
+        let journal = self.journal_wanted(high_water).min(self.layout.journal_sectors);
+        self.layout.with(pages, journal)
+    }
+
     /// The layout of the epoch after a checkpoint that is being made, and room on the disk for it;
     /// after the last one, of the pages alone. Images up to position `start` of the undo log are
     /// kept for named checkpoints.
@@ -152,7 +164,7 @@ impl PageFile<'_> {
         let step = self.step_beside(self.high_water);
         let enough = self.is_wide(step / 4, start);
         let mut pages = u64::from(self.layout.pages);
-        let journal = self.journal_wanted().max(self.layout.journal_sectors);
+        let journal = self.journal_wanted(self.high_water).max(self.layout.journal_sectors);
         let moved = if start > 0 { self.units_to_move() } else { 0 };
         if !enough {
             let unit = self.layout.pages_per_sector;
@@ -238,9 +250,14 @@ impl PageFile<'_> {
     /// Pages that there has to be room for, with `more` that are free and all that the undo log may
     /// come to need behind position `start`.
     fn pages_wanted(&self, more: u32, start: u32) -> u64 {
+        self.pages_wanted_beside(self.high_water, more, start)
+    }
+
+    /// The same where there are `pages` pages.
+    fn pages_wanted_beside(&self, pages: u32, more: u32, start: u32) -> u64 {
         let own = self.checkpoint_pages(self.checkpoints.count());
         let free = more.saturating_sub(self.free.pages);
-        let pages = self.high_water.saturating_add(own).saturating_add(free);
+        let pages = pages.saturating_add(own).saturating_add(free);
         match &self.undo {
             Some(undo) => undo.pages_wanted(pages, start),
             None => u64::from(pages),
@@ -256,13 +273,13 @@ impl PageFile<'_> {
     }
 
     /// By how many pages the file grows at least.
-    fn step_least(&self) -> u32 {
+    pub(super) fn step_least(&self) -> u32 {
         STEP_UNITS * self.layout.pages_per_sector
     }
 
-    /// Sectors of the journal that suits the pages in use.
-    fn journal_wanted(&self) -> u32 {
-        let pages = u64::from(self.high_water) * u64::from(self.layout.page_bytes);
+    /// Sectors of the journal that suits so many pages.
+    fn journal_wanted(&self, pages: u32) -> u32 {
+        let pages = u64::from(pages) * u64::from(self.layout.page_bytes);
         let sectors = (pages / JOURNAL_PART).div_ceil(u64::from(self.layout.sector_bytes()));
         u32::try_from(sectors.max(JOURNAL_SECTORS))
             .unwrap_or(u32::MAX)

@@ -28,6 +28,7 @@ mod long;
 mod opening;
 mod read_ahead;
 mod roll_back;
+mod shortening;
 mod state;
 mod superblock;
 mod undo;
@@ -48,6 +49,7 @@ use kept::Checkpoints;
 use layout::Layout;
 pub use long::LongWriter;
 pub use opening::{PageFileDescription, PageFileOptions};
+use shortening::Shortening;
 use state::STATE_BYTES_MOST;
 use superblock::Superblock;
 pub use superblock::sectors_most;
@@ -91,6 +93,7 @@ pub struct PageFile<'d> {
     checkpoints: Checkpoints,
     /// Pages that the batch which was let in may allocate.
     promised: u32,
+    shortening: Shortening,
     mistake: Mistake,
 }
 

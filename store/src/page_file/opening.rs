@@ -12,6 +12,7 @@ use super::guarded::Guarded;
 use super::journal::Journal;
 use super::kept::Checkpoints;
 use super::layout::Layout;
+use super::shortening::Shortening;
 use super::state::CheckpointState;
 use super::superblock::{LABEL_BYTES_MOST, Place, State, Superblock};
 use super::undo::Undo;
@@ -313,6 +314,7 @@ impl<'d> PageFile<'d> {
                 _ => options.memory_bytes - least,
             }),
             promised: 0,
+            shortening: Shortening::default(),
             mistake,
         })
     }

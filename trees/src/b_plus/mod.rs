@@ -359,6 +359,10 @@ impl Tree for BPlus<'_> {
         self.has_waiting() && self.store.file.is_due_within(Some(self.btree.pages_of_one()))
     }
 
+    fn pages_promised(&self) -> Option<u64> {
+        Some(0)
+    }
+
     fn rebase(&mut self) {
         self.puts = Puts::default();
     }

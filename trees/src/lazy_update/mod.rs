@@ -363,6 +363,11 @@ impl Tree for LazyUpdate<'_> {
         self.make_next_unread()
     }
 
+    fn pages_promised(&self) -> Option<u64> {
+        let waiting = self.store.pages_needed(&self.waiting.pool.puts, &self.btree);
+        Some(waiting + 2 * self.pages_of_pool())
+    }
+
     fn rebase(&mut self) {
         self.puts = self.waiting.pool.puts;
         self.waiting.pool.requests.nodes_most = self.nodes_next;

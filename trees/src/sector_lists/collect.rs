@@ -4,6 +4,9 @@
 //! A group is stale if the list of its node does not name the sector any more. That is found by
 //! reading the sector, so a commit looks at a few only, and goes on there the next time. What still
 //! has to get shorter then is taken in turn.
+//!
+//! And the partition shrinks (section 4): sectors in the tail that the file is to do without get
+//! empty. The tree is its own remapper: nodes there are written elsewhere.
 
 use device::Cause;
 use index::Result;
@@ -19,6 +22,9 @@ use super::table::{NodeId, Table};
 /// which it looks.
 const READ_MOST: u32 = 16;
 const LOOKED_AT_MOST: u32 = 256;
+
+/// Nodes that an update moves out of the tail, at most.
+const MOVED_MOST: u64 = 16;
 
 fn may_get_shorter((table, placed, marked): (&Table, &[Placed], &[NodeId]), node: NodeId) -> bool {
     let is_here = placed.iter().any(|it| it.node == node) || marked.contains(&node);
@@ -66,6 +72,51 @@ impl Store<'_> {
     /// True if a node's list is longer than one sector, and is not about to be that.
     fn may_get_shorter(&self, node: NodeId) -> bool {
         may_get_shorter((&self.table, &self.placed, &self.marked), node)
+    }
+
+    /// Moves the nodes of a sector out of the tail that the file is to do without, as far as there
+    /// is room beside what is promised: those in disk mode get another sector, and others are
+    /// logged as a whole by the next commit.
+    pub(crate) fn leave_tail(&mut self) -> Result<()> {
+        let Some(tail) = self.file.tail() else { return Ok(()) };
+        let (_, end) = self.file.pages_used();
+        if u64::from(self.file.pages_free()) <= self.promised.saturating_add(self.kept) {
+            return Ok(());
+        }
+        for _ in 0..LOOKED_AT_MOST {
+            let sector = LogicalPage(self.leave_from.max(tail.0));
+            self.leave_from = if sector.0 + 1 < end { sector.0 + 1 } else { 0 };
+            if self.table.is_listed(sector) && !self.is_to_be_written(sector) {
+                return self.leave(sector);
+            }
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, sector: LogicalPage) -> Result<()> {
+        let (mut number, before) = (0, self.counted.moved);
+        // What is moved may be the last that the sector had.
+        while self.table.is_listed(sector) && self.counted.moved - before < MOVED_MOST {
+            let page = match self.file.page(sector, Cause::Update, &Sector) {
+                Ok(page) => page,
+                // What is damaged is told when it is needed.
+                Err(error) if error.is_damage() => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+            let Some(group) = groups(page).nth(number) else { break };
+            let node = group.node;
+            number += 1;
+            if self.table.names(node, sector) && !self.marked.contains(&node) {
+                self.make_room(1)?;
+                let frame = self.frame(node, Cause::Update)?;
+                match self.table.is_page(node) {
+                    true => self.move_page(node, frame)?,
+                    false => self.mark(node, frame),
+                }
+                self.counted.moved += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Lets sectors go that are mostly stale; returns how long all lists together are then.

@@ -98,6 +98,14 @@ impl Store<'_> {
             self.is_poisoned |= taken.is_err();
             return self.enter_page(id, taken?);
         }
+        self.move_page(id, frame)
+    }
+
+    /// The page in `frame` gets another sector, to which it is to be written.
+    pub(super) fn move_page(&mut self, id: NodeId, frame: u32) -> Result<()> {
+        if self.frames.state(frame).is_dirty {
+            return Ok(());
+        }
         let sector = self.file.allocate(Cause::Update)?;
         self.set_dirty(frame, true);
         let released = self.release(id);

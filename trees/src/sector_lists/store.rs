@@ -177,6 +177,8 @@ pub(crate) struct Store<'d> {
     pub(super) level_from: u32,
     /// Where the search for sectors that are mostly stale goes on.
     pub(super) collect_from: u32,
+    /// Where the search for sectors goes on that the file is to do without.
+    pub(super) leave_from: u32,
     /// Pages of a root record that can't be read, until the next checkpoint.
     pub(crate) root_pages: Option<Vec<LogicalPage>>,
     /// The sequence of the sector that was written last.
@@ -217,6 +219,8 @@ pub(crate) struct Counted {
     pub(crate) compactions: u64,
     /// Sectors that were mostly stale, of which nodes were written anew for that.
     pub(crate) collected: u64,
+    /// Nodes that were written elsewhere, so that the file can get shorter.
+    pub(crate) moved: u64,
     /// Sectors written, and groups in them.
     pub(crate) sectors: u64,
     pub(crate) groups: u64,
@@ -298,6 +302,7 @@ impl<'d> Store<'d> {
             freed_at: None,
             level_from: 0,
             collect_from: 0,
+            leave_from: 0,
             root_pages: None,
             sequence: 0,
             is_poisoned: false,

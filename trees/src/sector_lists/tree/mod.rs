@@ -207,6 +207,7 @@ impl Read for ListTree<'_> {
         if matches!(self.choices.waits, Waits::Sectors(_)) {
             tell("sectors collected", counted.collected);
         }
+        tell("nodes moved for a shorter file", counted.moved);
         if self.choices.mode != Mode::Log {
             tell("nodes in disk mode", self.store.table.pages().into());
             tell("nodes written in disk mode", counted.pages);
@@ -233,6 +234,7 @@ impl Tree for ListTree<'_> {
         self.store.kept = self.pages_kept();
         // A failure of these comes before the change: then that is merely refused.
         self.store.adapt()?;
+        self.store.leave_tail()?;
         if self.store.is_full(update) {
             self.store.commit()?;
         }
@@ -253,6 +255,12 @@ impl Tree for ListTree<'_> {
         let file = &self.store.file;
         let is_short = u64::from(file.pages_free()) < self.step();
         file.durability().has_journal() && is_short && self.waits_for_checkpoint()
+    }
+
+    fn pages_promised(&self) -> Option<u64> {
+        // Lists of two sectors each, as where puts are let in.
+        let all = 2 * u64::from(self.store.table.nodes()) + self.pages_kept();
+        Some(all.saturating_sub(self.store.table.sectors().into()))
     }
 
     fn rebase(&mut self) {
