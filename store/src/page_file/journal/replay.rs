@@ -82,7 +82,14 @@ impl Journal {
         }
         let first = Sector(self.first.0 + u64::from(sector));
         let into = &mut self.page[..];
-        disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery)?;
+        match disk.read(&mut [Request { first, offset: 0, into }], Cause::Recovery) {
+            // It may be torn, as one that fails its checksum, and of this epoch.
+            Err(device::Error::Uncorrectable { .. }) => {
+                self.has_begun = true;
+                return Ok(None);
+            }
+            read => read?,
+        }
         let half = self.page.len() / 2;
         let (one, other) = self.page.split_at(half);
         self.has_begun |= [one, other].iter().any(|page| self.is_of_epoch(page));
