@@ -376,8 +376,8 @@ fn an_index_comes_back_inside_its_budget() {
     );
     // A tree that writes elsewhere may have overwritten nothing that is needed.
     assert!(tried >= cases_wanted(400) && restored * 20 >= tried * 19 && cut_again == restored);
-    // Two of three durabilities have a journal, but for those whose tree made a checkpoint; a sample
-    // may end with the third.
+    // Two of three durabilities have a journal, but for those whose tree made a checkpoint; a
+    // sample may end with the third.
     assert!((replayed + 1) * 20 >= tried * 13 && beyond * 3 + 3 >= tried);
 }
 
