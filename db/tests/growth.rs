@@ -204,6 +204,34 @@ fn a_file_with_one_checkpoint_stays_short_while_all_is_overwritten_again_and_aga
     }
 }
 
+/// The oldest name stays while another is replaced again and again, until the file is full.
+#[test]
+fn a_full_file_has_room_once_its_oldest_checkpoint_is_forgotten() {
+    for tree in ["b-plus", "la-tree", "flat-tree", "bftl", "flashdb", "lazy-update"] {
+        let (_folder, path) = place();
+        let options = Options::new().tree(tree).durability(Durability::Batch).capacity(4 << 20);
+        let mut database = Database::create(&path, &options).unwrap();
+        let mut model = Model::new();
+        put(&mut database, &mut model, 0..1_000);
+        database.checkpoint("oldest").unwrap();
+        database.checkpoint("newest").unwrap();
+        let is_full = (0..400_u32).any(|round| {
+            let value = round.to_le_bytes();
+            let changed = (0..1_000).try_for_each(|number| database.put(key(number), value));
+            let named = changed.and_then(|()| {
+                database.forget("newest")?;
+                database.checkpoint("newest").map(drop)
+            });
+            assert!(matches!(named, Ok(()) | Err(Error::Kept { .. })), "{tree}: {named:?}");
+            named.is_err()
+        });
+        assert!(is_full, "{tree}: names never fill the file");
+        database.forget("oldest").unwrap();
+        let put = database.put(key(0), b"last");
+        assert!(put.is_ok(), "{tree}: {put:?}, {:?}", database.stats().unwrap().recovery);
+    }
+}
+
 #[test]
 fn what_named_checkpoints_need_moves_with_the_end_of_the_file() {
     for tree in TREES {

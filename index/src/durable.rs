@@ -489,6 +489,10 @@ impl<T: Tree> Index for Durable<T> {
         self.widen()?;
         self.change(|tree| Ok(tree.recovery_mut().forget(name)?))?;
         self.make_checkpoint(None)?;
+        // What was forgotten may come back before that one stands.
+        if self.tree.recovery().gives_room_then() {
+            self.make_checkpoint(None)?;
+        }
         self.change(T::pin_savepoints)
     }
 

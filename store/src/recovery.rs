@@ -249,6 +249,11 @@ pub trait Recovery: Send {
         Ok(())
     }
 
+    /// True if a checkpoint gives back what only forgotten checkpoints needed, and has room itself.
+    fn gives_room_then(&self) -> bool {
+        false
+    }
+
     /// True if the medium may be so much longer than it has to be that it is worth asking what is
     /// promised.
     fn is_long(&self) -> bool {

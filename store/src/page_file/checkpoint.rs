@@ -519,6 +519,14 @@ impl Recovery for PageFile<'_> {
         self.may_shorten()
     }
 
+    fn gives_room_then(&self) -> bool {
+        let names = self.checkpoints.count();
+        self.undo.as_ref().is_some_and(|undo| {
+            undo.base_before(self.checkpoints.oldest) > undo.base()
+                && matches!(self.needs_room(undo, (0, 0), names), Ok(false))
+        })
+    }
+
     fn shorten(&mut self, promised: u64) -> bool {
         self.ask_to_shorten(promised)
     }
