@@ -510,10 +510,12 @@ impl<T: Tree> Index for Durable<T> {
 
     fn close(&mut self) -> Result<()> {
         if self.state == State::Closed {
-            return match self.tree.recovery().is_closed() {
-                true => Ok(()),
-                false => self.change(|tree| Ok(tree.recovery_mut().shut()?)),
-            };
+            return self.change(|tree| {
+                if !tree.recovery().is_closed() {
+                    tree.recovery_mut().shut()?;
+                }
+                tree.closed()
+            });
         }
         self.begin()?;
         self.change(|tree| {
@@ -522,7 +524,7 @@ impl<T: Tree> Index for Durable<T> {
             tree.recovery_mut().close(&root)?;
             tree.checkpointed()?;
             tree.rebase();
-            Ok(())
+            tree.closed()
         })?;
         self.state = State::Closed;
         Ok(())

@@ -108,6 +108,15 @@ pub trait Tree: Read {
         Ok(())
     }
 
+    /// The index is closed, and the last checkpoint has everything: room may be given back to the
+    /// system that only what comes would need.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn closed(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// True if the next checkpoint frees pages that were given up while room was made for an
     /// update.
     fn waits_for_checkpoint(&self) -> bool {

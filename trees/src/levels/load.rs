@@ -62,7 +62,6 @@ impl Levels<'_> {
         while units > 1 && self.plan.pages_with_fences(units, self.longest) > pages {
             units -= units / 8 + 1;
         }
-        // Fences stand in front: so a file ends where the entries do.
         let above = self.fence_writers(units, Cause::Load)?;
         match self.writer((Kinds::Puts, Cause::Load), units, bytes) {
             Ok(writer) => Ok((writer, above)),

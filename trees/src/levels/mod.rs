@@ -582,6 +582,10 @@ impl Tree for Levels<'_> {
         Ok(())
     }
 
+    fn closed(&mut self) -> Result<()> {
+        Ok(self.store.file.shorten()?)
+    }
+
     fn is_drained(&self) -> bool {
         self.full.is_none() && self.head.btree.entries == 0 && self.components.len() < 2
     }

@@ -38,8 +38,8 @@ pub struct FileSpace<'d> {
     alignment: u32,
     /// Pages that the disk has room for now, if it grows.
     held: Option<u32>,
-    /// Pages that are reserved and not written.
-    reserved: u32,
+    /// Pages that loads may still take.
+    promised: u32,
     /// Pages read and written.
     moved: u64,
 }
@@ -105,7 +105,7 @@ impl<'d> FileSpace<'d> {
             base,
             alignment: disk.alignment(),
             held: held.map(pages),
-            reserved: 0,
+            promised: 0,
             moved: 0,
         })
     }
@@ -124,7 +124,7 @@ impl<'d> FileSpace<'d> {
     /// Lets all pages of runs be free: what is in use is to be claimed anew.
     pub fn begin_claims(&mut self) {
         self.extents = Extents::new(self.extents.most());
-        self.reserved = 0;
+        self.promised = 0;
     }
 
     /// Pages of runs that were read and written since it was made or opened.
@@ -169,9 +169,43 @@ impl<'d> FileSpace<'d> {
         Ok(made?)
     }
 
+    /// Takes some of the pages that were promised to a load, for `pages` that are written now and
+    /// more that come: one behind the other, but where another run of the load took some between.
+    fn take_promised(
+        &mut self,
+        reserved: &mut Reserved,
+        written: &[Extent],
+        pages: u32,
+    ) -> Result<()> {
+        let step = (STEP_BYTES / self.page_bytes).max(pages_in(written) / STEP_PART);
+        let step = step.max(pages).min(reserved.pages);
+        reserved.extents = self.extents.take(step).ok_or(self.full())?.extents;
+        self.promised -= step;
+        Ok(())
+    }
+
+    /// Gives room back to the system: all behind the last page in use. The last checkpoint must
+    /// hold everything.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn shorten(&mut self) -> Result<()> {
+        let end = self.extents.end();
+        if self.held.is_some_and(|held| held > end) {
+            let sectors = self.sector_of(end).0;
+            self.file.disk_mut().resize(sectors, Cause::Checkpoint)?;
+            self.held = Some(end);
+        }
+        Ok(())
+    }
+
     fn full(&self) -> Error {
         Error::Full { pages: self.pages_most() }
     }
+}
+
+fn pages_in(extents: &[Extent]) -> u32 {
+    extents.iter().map(|extent| extent.pages).sum()
 }
 
 impl Space for FileSpace<'_> {
@@ -188,15 +222,20 @@ impl Space for FileSpace<'_> {
     }
 
     fn reserve(&mut self, pages: u32, cause: Cause) -> Result<Reserved> {
+        if u64::from(pages) > self.pages_free() {
+            return Err(self.full());
+        }
+        if cause == Cause::Load {
+            // It does not know how much comes, and takes pages as it writes them.
+            self.promised += pages;
+            return Ok(Reserved { extents: Vec::new(), pages });
+        }
         let reserved = self.extents.take(pages).ok_or(self.full())?;
-        // A load does not know how much comes: the disk grows as that is written.
-        let known = reserved.extents.iter().filter(|_| cause != Cause::Load);
-        let end = known.map(Extent::end).max().unwrap_or(0);
+        let end = reserved.extents.iter().map(Extent::end).max().unwrap_or(0);
         if let Err(error) = self.hold(end, cause) {
             self.free(&reserved.extents)?;
             return Err(error);
         }
-        self.reserved += pages;
         Ok(reserved)
     }
 
@@ -209,8 +248,11 @@ impl Space for FileSpace<'_> {
     ) -> Result<()> {
         while !bytes.is_empty() {
             let full = self.full();
-            let next = reserved.extents.first_mut().ok_or(full)?;
             let pages = (bytes.len() as u64 / u64::from(self.page_bytes)) as u32;
+            if reserved.extents.is_empty() {
+                self.take_promised(reserved, into, pages)?;
+            }
+            let next = reserved.extents.first_mut().ok_or(full)?;
             let part = Extent { first: next.first, pages: pages.min(next.pages) };
             if part.pages == 0 {
                 return Err(full);
@@ -226,7 +268,6 @@ impl Space for FileSpace<'_> {
                 reserved.extents.remove(0);
             }
             reserved.pages -= part.pages;
-            self.reserved -= part.pages;
             self.moved += u64::from(part.pages);
             part.push(into);
             bytes = later;
@@ -235,7 +276,7 @@ impl Space for FileSpace<'_> {
     }
 
     fn unreserve(&mut self, reserved: Reserved) {
-        self.reserved -= reserved.pages;
+        self.promised -= reserved.pages - pages_in(&reserved.extents);
         // What was reserved was taken from the free pages, so it can be given back.
         let given = self.free(&reserved.extents);
         debug_assert!(given.is_ok(), "reserved pages are in use");
@@ -281,18 +322,8 @@ impl Space for FileSpace<'_> {
         extents.iter().try_for_each(|extent| self.extents.free(*extent))
     }
 
-    fn shrink(&mut self) -> Result<()> {
-        let end = self.extents.end();
-        if self.held.is_some_and(|held| held > end) {
-            let sectors = self.sector_of(end).0;
-            self.file.disk_mut().resize(sectors, Cause::Checkpoint)?;
-            self.held = Some(end);
-        }
-        Ok(())
-    }
-
     fn pages_free(&self) -> u64 {
-        self.extents.pages().into()
+        (self.extents.pages() - self.promised).into()
     }
 
     fn pages_most(&self) -> u64 {

@@ -109,7 +109,7 @@ pub trait Space: Send {
     fn identity(&self) -> u64;
 
     /// Room for `pages` pages, one behind the other where that can be. A device that can grow has
-    /// it from now on, but for a load: what a load writes makes it grow.
+    /// it from now on, but for a load, which takes pages as it writes them.
     ///
     /// # Errors
     /// There is none, or the device failed.
@@ -160,14 +160,6 @@ pub trait Space: Send {
     /// # Errors
     /// They were not in use.
     fn free(&mut self, extents: &[Extent]) -> Result<()>;
-
-    /// Gives room back to the system, behind what is in use, where there is such.
-    ///
-    /// # Errors
-    /// The device failed.
-    fn shrink(&mut self) -> Result<()> {
-        Ok(())
-    }
 
     /// Pages that can be reserved.
     fn pages_free(&self) -> u64;

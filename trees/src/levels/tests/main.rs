@@ -12,11 +12,11 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use contract::RamDisk;
-use contract::tree::{figure, findings};
+use contract::tree::{Model, figure, findings};
 use device::{Cause, DiskCosts, Medium, SectorGeometry, Sectors};
 use flashtree_trees::find;
 use index::parameters::Settings;
-use index::{Durability, EntryShape, Index, MediumShape, Options, Update};
+use index::{Durability, EntryShape, Index, MediumShape, Options, Update, Width};
 use sim::SimulatedDisk;
 
 /// An index on a disk of `sectors` sectors of 512 bytes, with so much memory.
@@ -179,6 +179,45 @@ fn no_update_costs_more_than_twice_its_share_of_a_merge_and_the_mean_stays() {
     );
     assert!(whole > 10, "only {whole} merges were so large");
     assert!(mean <= 5.0 && less >= 80.0);
+}
+
+#[test]
+fn a_file_is_as_long_as_what_was_loaded_and_gets_shorter_when_it_is_closed() {
+    let varying = EntryShape { key: Width::Variable, value: Width::Variable };
+    for name in ["fd-tree", "lsm"] {
+        let entry = find(name).unwrap();
+        let mut disk = RamDisk::growing(SectorGeometry::new(4096, 100_000).unwrap());
+        let settings = Settings::parse(entry.name, entry.parameters, [("head", "65536")]).unwrap();
+        let mut options = Options::new(varying, 4 << 20, settings);
+        options.durability = Some(Durability::Batch);
+        let mut index = (entry.create)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap();
+        index.close().unwrap();
+        drop(index);
+        let held = |disk: &RamDisk| disk.sectors_held().unwrap() * 4096;
+        let empty = held(&disk);
+        let mut model = Model::default();
+        for number in 0..100_000_u32 {
+            model.entries.insert(key(number).to_vec(), b"a value".to_vec());
+        }
+        let mut index = (entry.open)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap();
+        assert_eq!(index.load(&mut model.cursor(), 100), Ok(100_000));
+        index.close().unwrap();
+        drop(index);
+        // Eleven bytes an entry, and five that tell how long it is.
+        let loaded = held(&disk) - empty;
+        assert!(loaded < 100_000 * 18, "{name}: {loaded} bytes");
+        let mut index = (entry.open)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap();
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+        for number in 0..20_000 {
+            index.update(&[Update::Delete { key: &key(number) }]).unwrap();
+        }
+        drop(index);
+        let open_file = held(&disk);
+        let mut index = (entry.open)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap();
+        index.close().unwrap();
+        drop(index);
+        assert!(held(&disk) < open_file, "{name}: {open_file} bytes before");
+    }
 }
 
 #[test]
