@@ -148,12 +148,13 @@ pub enum Error {
         /// What is full.
         source: index::Error,
     },
-    /// There is no room, because named checkpoints keep pages. Forgetting one gives them back.
-    #[error("full: {} {pages} pages", keeping(names))]
+    /// There is no room, because named checkpoints keep pages, or may come to need them. Forgetting
+    /// one gives them back.
+    #[error("full: {}", keeping(names, *pages))]
     Kept {
         /// The names of the checkpoints that are kept.
         names: Vec<String>,
-        /// Pages that they keep.
+        /// Pages that they keep now.
         pages: u64,
         /// Bytes of these.
         bytes: u64,
@@ -339,12 +340,24 @@ fn no_database(path: Option<&Path>, is_ours: bool, what: &str) -> String {
     }
 }
 
-/// Which checkpoints keep something, as the beginning of a sentence.
-fn keeping(names: &[String]) -> String {
-    match names {
-        [] => "named checkpoints keep".to_owned(),
-        [name] => format!("the checkpoint {name} keeps"),
-        names => format!("the checkpoints {} keep", names.join(", ")),
+/// Which checkpoints keep so many pages, or may come to need some.
+fn keeping(names: &[String], pages: u64) -> String {
+    match (names, pages) {
+        ([], _) => format!("named checkpoints keep {pages} pages"),
+        ([name], 0) => format!("there is no room for that beside the checkpoint {name}"),
+        (names, 0) => {
+            format!("there is no room for that beside the checkpoints {}", names.join(", "))
+        }
+        ([name], _) => format!("the checkpoint {name} keeps {pages} pages"),
+        (names, _) => format!("the checkpoints {} keep {pages} pages", names.join(", ")),
+    }
+}
+
+/// What is wrong with a file of so many bytes that has to consist of units of so many.
+pub(crate) fn wrong_length(bytes: u64, unit: u64) -> String {
+    match bytes {
+        0 => "it is empty".to_owned(),
+        bytes => format!("its length, {bytes} bytes, is no multiple of {unit}"),
     }
 }
 
@@ -441,7 +454,7 @@ impl From<file::Error> for Error {
             File::Length { bytes, unit } => Error::NotADatabase {
                 path: None,
                 is_ours: false,
-                what: format!("its length, {bytes} bytes, is no multiple of {unit}"),
+                what: wrong_length(bytes, unit.into()),
             },
             other => Error::File(other),
         }

@@ -8,7 +8,7 @@ use device::{
     Result as DeviceResult, Sector, SectorGeometry, Sectors,
 };
 
-use crate::error::WRITE_REFUSED;
+use crate::error::{WRITE_REFUSED, wrong_length};
 use crate::{Error, Result};
 
 /// A device on which nothing is written, erased or trimmed: that is refused.
@@ -111,7 +111,7 @@ impl FileReader {
     ) -> Result<Self> {
         let sectors = bytes / u64::from(sector_bytes);
         if sectors == 0 || !bytes.is_multiple_of(u64::from(sector_bytes)) {
-            let what = format!("its length, {bytes} bytes, is no multiple of {sector_bytes}");
+            let what = wrong_length(bytes, sector_bytes.into());
             return Err(Error::NotADatabase { path: None, is_ours: false, what });
         }
         let geometry = SectorGeometry::new(sector_bytes, sectors_most.unwrap_or(sectors))?;

@@ -106,8 +106,7 @@ impl History {
                 false
             }
             Err(Error::Full { .. }) => {
-                let kept = self.database.stats().unwrap().recovery.kept_bytes;
-                assert_eq!(kept, 0, "{}: {what}: it names no checkpoint", self.when);
+                assert!(self.kept.is_empty(), "{}: {what}: it names no checkpoint", self.when);
                 false
             }
             Err(error) => panic!("{}: {what}: {error}", self.when),

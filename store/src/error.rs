@@ -169,7 +169,7 @@ pub enum Error {
         limit: u64,
     },
     /// A name that a checkpoint can't have.
-    #[error("a checkpoint can't have this name: {what}")]
+    #[error("no checkpoint of this name can be made: {what}")]
     CheckpointName {
         /// What is wrong with it.
         what: &'static str,

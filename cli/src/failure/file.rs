@@ -313,14 +313,19 @@ fn room(need: Option<u64>, blocks: Option<u32>) -> String {
 /// What named checkpoints keep, and how it comes back.
 fn kept_room(path: &Path, names: &[String], (pages, bytes): (u64, u64)) -> String {
     let path = path.display();
-    let (pages, size) = (count(pages, "page"), rounded_size(bytes));
-    match names {
-        [name] => format!(
-            "{path}: full: the checkpoint {name} keeps {pages}, {size}; flashtree forget {path} \
+    let none = "there is no room for that beside the checkpoint";
+    let (kept, size) = (count(pages, "page"), rounded_size(bytes));
+    match (names, pages) {
+        ([name], 0) => format!("{path}: full: {none} {name}; flashtree forget {path} {name}"),
+        (names, 0) => {
+            format!("{path}: full: {none}s {}; flashtree forget {path} NAME", list(names))
+        }
+        ([name], _) => format!(
+            "{path}: full: the checkpoint {name} keeps {kept}, {size}; flashtree forget {path} \
              {name} gives them back"
         ),
-        names => format!(
-            "{path}: full: the checkpoints {} keep {pages}, {size}; flashtree forget {path} NAME \
+        (names, _) => format!(
+            "{path}: full: the checkpoints {} keep {kept}, {size}; flashtree forget {path} NAME \
              gives those of one back",
             list(names)
         ),

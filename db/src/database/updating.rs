@@ -173,13 +173,14 @@ impl<'d> Database<'d> {
         }
     }
 
-    /// Says which checkpoints keep the room that there is none of, if any do.
+    /// Says which checkpoints there is no room beside, if any are kept.
     pub(super) fn kept(&self, core: &Core<'_>, error: index::Error) -> Error {
         let names = core.index.checkpoints().iter().map(|kept| kept.name.clone());
         let bytes = match &error {
             index::Error::Store(store::Error::Kept { kept }) => Some(*kept),
+            // Names need room even where they keep nothing yet.
             index::Error::Store(store::Error::Full { .. }) if names.len() > 0 => {
-                Some(core.index.recovery().kept_bytes).filter(|bytes| *bytes > 0)
+                Some(core.index.recovery().kept_bytes)
             }
             _ => None,
         };
