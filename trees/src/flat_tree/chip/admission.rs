@@ -32,6 +32,7 @@ use store::{Recovery, Update};
 
 use super::ChipTree;
 use super::directory::Part;
+use super::held::GROUP;
 use super::make::MEMTABLE_PART;
 use super::write::unit_for;
 
@@ -258,9 +259,9 @@ impl ChipTree<'_> {
         is_short && (log.blocks_to_erase() > 0 || self.can_move())
     }
 
-    /// Bytes of tables that are stated beside the log's.
+    /// Bytes of tables that are stated beside the log's, with what lookups had of their memory.
     pub(super) fn tables_stated(&self) -> u64 {
-        self.tables_peak + self.tables_beside() - self.ground.log.table_bytes()
+        self.tables_told + self.tables_beside() - self.ground.log.table_bytes()
     }
 
     /// Bytes of tables that stay as they are.
@@ -279,6 +280,17 @@ impl ChipTree<'_> {
     pub(super) fn has_memory(&self, bytes: u64) -> bool {
         let taken = self.totals.memory + self.tables_beside() + bytes;
         self.tables_most.is_none_or(|most| taken <= most)
+    }
+
+    /// Tables may take so many bytes more for a while; lookups have what they never took.
+    pub(super) fn expect_tables(&mut self, more: u64) {
+        self.tables_peak = self.tables_peak.max(self.totals.memory + more);
+        if let Some(most) = self.tables_most {
+            let taken = self.tables_peak + self.tables_beside() + most / TABLES_SPARE_PART;
+            let unit = self.bottom_unit(self.entry_bytes() as u32).clamp(HELD_LEAST, GROUP);
+            self.ground.held.fit(most.saturating_sub(taken), unit);
+        }
+        self.tables_told = self.tables_told.max(self.tables_peak + self.ground.held.memory());
     }
 
     /// Lets tables of runs go, until so many bytes more have room.
@@ -334,6 +346,12 @@ impl ChipTree<'_> {
         pages / 3 * 4 + MERGE_PAGES + flush <= self.ground.free_pages()
     }
 }
+
+/// The part of the memory of tables by which they may grow before they are counted again.
+const TABLES_SPARE_PART: u64 = 16;
+
+/// Bytes of units that are held for lookups, at least.
+const HELD_LEAST: u32 = 64;
 
 /// Bytes of tables beside runs, as long as there is one partition.
 pub(super) const TABLES_LEAST: u64 = 1024;

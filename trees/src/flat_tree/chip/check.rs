@@ -4,13 +4,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Display;
 
-use device::{Block, Cause};
+use device::Block;
 use index::{Error, Result};
 use store::runs::{Kind, Source as _, Way, Which};
 
 use super::ChipTree;
 use super::keys;
-use super::read::{Buffers, read_unit};
+use super::read::{Buffers, Where, read_unit};
 use super::run::{View, views};
 
 pub(super) fn check(tree: &mut ChipTree<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
@@ -59,7 +59,7 @@ fn check_run(
     let mut disordered = 0_u32;
     for unit in 0..run.units {
         let (ground, Buffers { unit: into, short }) = (&mut tree.ground, &mut tree.buffers);
-        let held = match read_unit(ground, (view, &form), unit, into, Cause::Lookup) {
+        let held = match read_unit(ground, (view, &form), unit, into, Where::OnChip) {
             Ok(held) => held,
             Err(error @ Error::Store(_)) => {
                 error.report_damage(finding)?;

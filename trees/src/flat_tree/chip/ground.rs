@@ -14,6 +14,7 @@ use device::{Block, Cause, Geometry, Page};
 use index::Result;
 use store::{Error, PageKind, PageLog};
 
+use super::held::{GROUP, Held};
 use super::run::Extent;
 
 /// The kind of the pages of runs.
@@ -38,6 +39,8 @@ pub(super) struct Ground<'d> {
     parts_live: u64,
     /// Pages that the chip refused, and where they are now.
     moved: Vec<(Page, Page)>,
+    /// What lookups read lately.
+    pub(super) held: Held,
 }
 
 impl<'d> Ground<'d> {
@@ -54,6 +57,7 @@ impl<'d> Ground<'d> {
             live: vec![0; chip.blocks() as usize],
             parts_live: 0,
             moved: Vec::new(),
+            held: Held::new(chip.pages(), log.content_bytes()),
             log,
         }
     }
@@ -225,7 +229,10 @@ impl<'d> Ground<'d> {
         let mut page = page;
         loop {
             match self.log.program(page, bytes, KIND, cause) {
-                Ok(()) => return Ok(page),
+                Ok(()) => {
+                    self.held.forget(page);
+                    return Ok(page);
+                }
                 Err(error) if error.is_refusal() => {
                     self.erase_if_needed(cause)?;
                     self.log.reserve(1, &mut self.next, cause)?;
@@ -319,6 +326,60 @@ impl<'d> Ground<'d> {
             }
         }
         Ok(self.log.read(page, offset, into, cause)?)
+    }
+
+    /// Reads a unit for a lookup: what was read lately is in memory. In the same page stand
+    /// `before` units of its length before it, and `behind` from it on, that it may be read with.
+    pub(super) fn read_for_lookup(
+        &mut self,
+        (page, offset): (u32, u32),
+        (before, behind): (u32, u32),
+        into: &mut [u8],
+    ) -> Result<()> {
+        let address = self.now(Page(page));
+        if self.at == Some(address) || !self.held.takes(into.len()) {
+            return self.read(page, offset, into, Cause::Lookup);
+        }
+        if self.held.copy(address, offset, into) {
+            return Ok(());
+        }
+        let unit = into.len() as u32;
+        let all = (before + behind) * unit;
+        let (alone, together) = self.read_costs(unit, all);
+        if all == unit || all > GROUP || !self.held.reads_group(alone, together - alone) {
+            self.log.read(address, offset, into, Cause::Lookup)?;
+            self.held.hold(address, offset, (into, false));
+            return Ok(());
+        }
+        let (first, mut group) = (offset - before * unit, [0; GROUP as usize]);
+        let group = &mut group[..all as usize];
+        self.log.read(address, first, group, Cause::Lookup)?;
+        self.held.note_group();
+        for (place, bytes) in (0..).zip(group.chunks(unit as usize)) {
+            self.held.hold(address, first + place * unit, (bytes, place != before));
+            if place == before {
+                into.copy_from_slice(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// What reading so many bytes costs, and so many more of the same page.
+    fn read_costs(&self, few: u32, many: u32) -> (u64, u64) {
+        match self.log.costs() {
+            Some(costs) => {
+                let read = |bytes: u32| costs.read.time.at(bytes.into(), 1);
+                (read(few), read(many).max(read(few)))
+            }
+            // Half of a read is the access, say.
+            None => ((GROUP + few).into(), (GROUP + many).into()),
+        }
+    }
+
+    /// What was read of a page is not what it should be: it is read again the next time.
+    pub(super) fn doubt(&mut self, page: u32) {
+        let address = self.now(Page(page));
+        self.held.forget(address);
     }
 
     /// Pages that can be written before a checkpoint has to make room, without those that it keeps

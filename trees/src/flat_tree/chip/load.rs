@@ -96,7 +96,7 @@ impl ChipTree<'_> {
         totals.bottom += u64::from(part.counts.bottom);
         totals.bottom_bytes += u64::from(part.counts.bytes);
         totals.memory += low + (part.runs.capacity() + 2 * size_of::<Part>()) as u64;
-        self.tables_peak = self.tables_peak.max(totals.memory);
+        self.expect_tables(0);
     }
 
     /// Refuses what finds less room than it may take.

@@ -3,13 +3,12 @@
 
 use alloc::vec::Vec;
 
-use device::Cause;
 use index::{Error, Result, Resume, read_piece};
 use store::runs::{Kind, Which};
 
 use super::super::filter;
 use super::ChipTree;
-use super::read::{Buffers, read_unit, search};
+use super::read::{Buffers, Where, read_unit, search};
 use super::run::view_at;
 use super::{fences, keys};
 
@@ -68,16 +67,18 @@ impl ChipTree<'_> {
     /// none and there is memory for them. What can't be read for that is no error: it is not what
     /// is asked for.
     fn warm(&mut self, at: usize, start: usize) -> Result<()> {
-        let parts = &self.directory.parts;
-        let view = parts.get(at).and_then(|it| view_at(&it.runs, start));
-        let Some(view) = view.filter(|view| !view.has_tables()) else {
+        let filter_bits = self.policy.filter_bits();
+        let view = self.directory.parts.get(at).and_then(|it| view_at(&it.runs, start));
+        let cold = view.filter(|view| !view.has_tables());
+        let bytes = cold.map(|view| view.run.table_bytes(filter_bits));
+        let Some(bytes) = bytes.filter(|bytes| self.has_memory(*bytes as u64)) else {
             return Ok(());
         };
-        let filter_bits = self.policy.filter_bits();
-        let bytes = view.run.table_bytes(filter_bits);
-        if !self.has_memory(bytes as u64) {
+        self.expect_tables(bytes as u64);
+        let parts = &self.directory.parts;
+        let Some(view) = parts.get(at).and_then(|it| view_at(&it.runs, start)) else {
             return Ok(());
-        }
+        };
         let scale = self.directory.scale(at);
         let kept = view.run.kept;
         let low = parts.get(at).map(|part| &*part.low).unwrap_or_default();
@@ -88,7 +89,7 @@ impl ChipTree<'_> {
         let (fences, bits) = tables.split_at_mut(fences::bytes_of(units).min(bytes));
         for unit in 0..units {
             let (ground, run) = (&mut self.ground, (&view, &form));
-            let held = match read_unit(ground, run, unit, into, Cause::Lookup) {
+            let held = match read_unit(ground, run, unit, into, Where::OnChip) {
                 Ok(held) => held,
                 Err(Error::Store(damage)) if damage.is_damage() => return Ok(()),
                 Err(error) => return Err(error),
@@ -108,7 +109,7 @@ impl ChipTree<'_> {
             part.replace(start, None, Some((filter_bits, &tables)));
             self.totals.memory += (part.runs.capacity() - before) as u64;
         }
-        self.tables_peak = self.tables_peak.max(self.totals.memory);
+        self.expect_tables(0);
         Ok(())
     }
 
@@ -127,7 +128,7 @@ impl ChipTree<'_> {
             for unit in first..view.run.units {
                 let (ground, run) = (&mut self.ground, (&view, &form));
                 let Buffers { unit: into, short } = &mut self.buffers;
-                let next = match read_unit(ground, run, unit, into, Cause::Lookup) {
+                let next = match read_unit(ground, run, unit, into, Where::OnChip) {
                     Ok(held) => {
                         keys::whole(held.entry(0).key, view.run.kept, (low, self.shape), short)
                     }

@@ -235,6 +235,7 @@ fn over<'d>(
         due: None,
         tables_most: options.tables_bytes,
         tables_peak: 0,
+        tables_told: 0,
         buffer_bytes: plan.buffers,
         buffers: Buffers {
             unit: UnitBuffer::default(),

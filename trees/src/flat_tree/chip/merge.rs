@@ -100,6 +100,7 @@ impl ChipTree<'_> {
             self.totals.memory += part.runs.capacity().saturating_sub(before) as u64;
         }
         self.make_memory(0);
+        self.expect_tables(0);
         self.follow_moved();
         self.is_poisoned = false;
         Ok(())

@@ -28,6 +28,7 @@ mod cost;
 mod directory;
 mod fences;
 mod ground;
+mod held;
 mod keys;
 mod load;
 mod lookup;
@@ -75,6 +76,8 @@ pub(super) struct ChipTree<'d> {
     tables_most: Option<u64>,
     /// The most bytes that the directory and the root record took so far.
     tables_peak: u64,
+    /// The most that they took together with units that are held.
+    tables_told: u64,
     /// Bytes of memory for merges, cursors and keys.
     buffer_bytes: u64,
     /// What a lookup reads.
@@ -101,7 +104,7 @@ impl ChipTree<'_> {
     fn recount(&mut self) {
         self.totals = self.directory.totals();
         self.make_memory(0);
-        self.tables_peak = self.tables_peak.max(self.totals.memory);
+        self.expect_tables(0);
         self.due = self.find_due();
     }
 
@@ -235,7 +238,7 @@ impl Tree for ChipTree<'_> {
         self.follow_moved();
         self.is_poisoned = false;
         self.make_memory(self.totals.record);
-        self.tables_peak = self.tables_peak.max(self.totals.memory + self.totals.record + 64);
+        self.expect_tables(self.totals.record + 64);
         Ok(self.directory.encode(self.shape, self.totals.record))
     }
 
@@ -258,7 +261,7 @@ impl Tree for ChipTree<'_> {
         self.memtable.clear();
         (self.is_midway, self.is_poisoned) = (false, false);
         self.recount();
-        self.tables_peak = self.tables_peak.max(self.totals.memory + root.len() as u64);
+        self.expect_tables(root.len() as u64);
         Ok(())
     }
 

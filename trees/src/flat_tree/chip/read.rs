@@ -9,9 +9,18 @@ use store::runs::{Entry, Kind, Unit};
 use store::{EntryShape, Error};
 
 use super::ground::Ground;
+use super::held::GROUP;
 use super::keys;
 use super::run::{Extent, Run, Scale, View, locate};
 use super::units::{UnitBuffer, Units};
+
+/// Where a unit is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Where {
+    OnChip,
+    /// In memory, where it is there.
+    Anywhere,
+}
 
 /// Reads `unit` of a run into `into`, and verifies it.
 pub(super) fn read_unit<'b>(
@@ -19,14 +28,26 @@ pub(super) fn read_unit<'b>(
     (view, units): (&View<'_>, &Units),
     unit: u32,
     into: &'b mut UnitBuffer,
-    cause: Cause,
+    place: Where,
 ) -> Result<Unit<'b>> {
     let run = view.run;
-    let (page, offset, _) =
+    let (page, offset, behind) =
         view.locate(unit, ground.content()).ok_or_else(|| missing(&run, unit))?;
     into.raw.resize(run.unit as usize, 0);
-    ground.read(page, offset, &mut into.raw, cause)?;
-    units.verify_in(run.seed(unit), into)
+    match place {
+        Where::OnChip => ground.read(page, offset, &mut into.raw, Cause::Lookup)?,
+        Where::Anywhere => {
+            let group = (GROUP / run.unit.max(1)).max(1);
+            let before = run.before(unit, ground.content()).min(unit % group);
+            let around = (before, behind.min(group - unit % group));
+            ground.read_for_lookup((page, offset), around, &mut into.raw)?;
+        }
+    }
+    let verified = units.verify_in(run.seed(unit), into);
+    if verified.is_err() {
+        ground.doubt(page);
+    }
+    verified
 }
 
 pub(super) fn missing(run: &Run, unit: u32) -> Error {
@@ -63,14 +84,14 @@ pub(super) fn search<R>(
     }
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        let unit = read_unit(ground, (view, &form), middle, buffer, Cause::Lookup)?;
+        let unit = read_unit(ground, (view, &form), middle, buffer, Where::Anywhere)?;
         if unit.entry(0).key <= key {
             low = middle;
         } else {
             high = middle;
         }
     }
-    let unit = read_unit(ground, (view, &form), low, buffer, Cause::Lookup)?;
+    let unit = read_unit(ground, (view, &form), low, buffer, Where::Anywhere)?;
     Ok(unit.get(key).map(|entry| visit(entry.kind, entry.value)))
 }
 
@@ -229,8 +250,7 @@ impl RunCursor {
             Direction::Ascending => (unit, most.min(behind), offset),
             Direction::Descending => {
                 // Those before it in its page.
-                let start = if self.is_in_first_page(unit, content) { self.run.offset } else { 0 };
-                let before = ((offset - start) / self.run.unit).min(most - 1);
+                let before = self.run.before(unit, content).min(most - 1);
                 (unit - before, before + 1, offset - before * self.run.unit)
             }
         };
@@ -244,10 +264,6 @@ impl RunCursor {
         }
         (self.first, self.count) = (first, count);
         Ok(())
-    }
-
-    fn is_in_first_page(&self, unit: u32, content: u32) -> bool {
-        unit < content.saturating_sub(self.run.offset) / self.run.unit.max(1)
     }
 
     /// A unit that is in memory: see [`RunCursor::hold`].

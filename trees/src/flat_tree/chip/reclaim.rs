@@ -166,6 +166,9 @@ impl ChipTree<'_> {
     pub(super) fn pin_named(&mut self) -> Result<()> {
         let log = &mut self.ground.log;
         log.unpin_all()?;
+        // What a name has in memory comes beside.
+        self.ground.held.fit(0, 0);
+        let log = &self.ground.log;
         let names: Vec<_> = log.checkpoints().iter().map(|kept| kept.name.clone()).collect();
         for name in names {
             let root = self.ground.log.kept_root(&name)?;
@@ -180,6 +183,7 @@ impl ChipTree<'_> {
             let taken = directory.totals().memory + root.len() as u64;
             self.tables_peak = self.tables_peak.max(self.totals.memory + taken);
         }
+        self.expect_tables(0);
         self.ground.give_up_all_empty();
         Ok(())
     }

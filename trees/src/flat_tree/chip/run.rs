@@ -106,6 +106,12 @@ impl Run {
         1 + self.units.saturating_sub(first).div_ceil(each)
     }
 
+    /// How many of its units stand before `unit` in the same page.
+    pub(super) fn before(&self, unit: u32, content: u32) -> u32 {
+        let (first, each) = self.units_a_page(content);
+        unit.checked_sub(first).map_or(unit, |behind| behind % each)
+    }
+
     /// The page of `unit`, counted from the first, where it begins there, and the units that stand
     /// there from it on.
     fn place(&self, unit: u32, content: u32) -> (u32, u32, u32) {
