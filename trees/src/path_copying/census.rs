@@ -57,8 +57,10 @@ impl Census {
 
     /// These nodes came and went.
     pub(super) fn count(&mut self, added: &Added) {
-        self.demand = self.demand_after(added);
-        self.growths += u64::from(!adds_none(added));
+        if added.iter().any(|nodes| *nodes != 0) {
+            self.demand = self.demand_after(added);
+            self.growths += u64::from(!adds_none(added));
+        }
     }
 }
 

@@ -125,23 +125,21 @@ impl<'d> PathNodes<'d> {
         cause: Cause,
         visit: impl FnOnce(&Brief, &Codec, &[u8]) -> R,
     ) -> Result<R> {
-        if let Some((number, brief)) = self.cached(page, level) {
-            let codec = self.pages.codec(&brief.layout, level).ok_or(damage(page, NO_NODE))?;
-            return Ok(visit(&brief, &codec, self.cache.used(number).1));
+        if let Some(number) = self.cached(page, level) {
+            let (brief, node) = self.cache.used(number);
+            let brief = Brief::decode(&self.pages, *brief);
+            let codec = self.pages.codec(&brief.layout, level);
+            return Ok(visit(&brief, &codec.ok_or_else(|| damage(page, NO_NODE))?, node));
         }
         let (brief, codec) = self.fetch((page, level), cause)?;
         let node = node_in(&self.pages, &self.log, &self.page, &brief.layout, level);
         Ok(visit(&brief, &codec, node))
     }
 
-    /// Where the node of `level` in `page` stands in the cache, and what matters of its page.
+    /// Where the node of `level` in `page` stands in the cache.
     #[inline]
-    fn cached(&mut self, page: Page, level: u8) -> Option<(u16, Brief)> {
-        if self.cache.len() == 0 {
-            return None;
-        }
-        let number = self.cache.locate(page, level)?;
-        Some((number, Brief::decode(&self.pages, *self.cache.used(number).0)))
+    fn cached(&mut self, page: Page, level: u8) -> Option<u16> {
+        if self.cache.len() > 0 { self.cache.locate(page, level) } else { None }
     }
 
     /// Reads the node of `level` in `page`, and puts it into the cache.
@@ -217,7 +215,7 @@ impl<'d> PathNodes<'d> {
             .map_err(|damage| damaged(page, damage))?;
         let level = level.unwrap_or(header.lowest);
         let place = self.pages.place_of(&header.layout, level).filter(|_| header.holds(level));
-        let (range, codec) = place.ok_or(damage(page, NO_NODE))?;
+        let (range, codec) = place.ok_or_else(|| damage(page, NO_NODE))?;
         if range.end > end {
             self.read_part(page, end..range.end, cause)?;
         }
@@ -380,7 +378,7 @@ impl PathNodes<'_> {
     /// True if no node of the page stands below the node.
     pub(super) fn is_lowest_of_page(&mut self, at: At<Page>) -> Result<bool> {
         let brief = match self.cached(at.id, at.level) {
-            Some((_, brief)) => brief,
+            Some(number) => Brief::decode(&self.pages, *self.cache.used(number).0),
             None => self.hold(at, Cause::Lookup)?.brief,
         };
         Ok(brief.lowest == at.level)
@@ -392,10 +390,11 @@ impl NodeSource for PathNodes<'_> {
 
     /// The bytes of the node may end where nothing behind them means anything.
     fn node(&mut self, at: At<Page>, cause: Cause) -> Result<Node<'_>> {
-        if let Some((number, brief)) = self.cached(at.id, at.level) {
+        if let Some(number) = self.cached(at.id, at.level) {
+            let (brief, bytes) = self.cache.used(number);
+            let brief = Brief::decode(&self.pages, *brief);
             let codec = self.pages.codec(&brief.layout, at.level);
-            let codec = codec.ok_or(damage(at.id, NO_NODE))?;
-            return Ok(Node { codec, bytes: self.cache.used(number).1 });
+            return Ok(Node { codec: codec.ok_or_else(|| damage(at.id, NO_NODE))?, bytes });
         }
         let Held { brief, codec, .. } = self.hold(at, cause)?;
         let bytes = node_in(&self.pages, &self.log, &self.page, &brief.layout, at.level);
@@ -422,12 +421,14 @@ fn node_in<'p>(
 }
 
 /// Reads again what looks damaged.
+#[inline]
 fn again<R>(mut read: impl FnMut() -> Result<R>) -> Result<R> {
-    for _ in 1..READS_MOST {
+    let mut reads_left = READS_MOST;
+    loop {
+        reads_left -= 1;
         match read() {
-            Err(index::Error::Store(error)) if error.is_damage() => {}
+            Err(index::Error::Store(error)) if error.is_damage() && reads_left > 0 => {}
             other => return other,
         }
     }
-    read()
 }

@@ -144,7 +144,7 @@ impl BareTree<'_> {
     /// page has room for; returns what nodes it adds, or `None` if the tree can't be so high.
     fn plan_in(&mut self, layout: Option<Layout>, order: &Order<'_>) -> Result<Option<Added>> {
         let steps = steps_of(&self.path, (order.base, self.standing.layout.height));
-        let (steps, count) = steps.ok_or(damage(self.root, WITHOUT_PATH))?;
+        let (steps, count) = steps.ok_or_else(|| damage(self.root, WITHOUT_PATH))?;
         let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
         let is_made = match layout {
             Some(layout) => self.plan.make(&self.policy, &change, layout, &mut self.scratch),
@@ -159,7 +159,7 @@ impl BareTree<'_> {
         let log = &mut self.nodes.log;
         let sequence = log.reserve(self.plan.pages, &mut self.addresses, order.cause)?;
         let steps = steps_of(&self.path, (order.base, height));
-        let (steps, count) = steps.ok_or(damage(self.root, WITHOUT_PATH))?;
+        let (steps, count) = steps.ok_or_else(|| damage(self.root, WITHOUT_PATH))?;
         let change = Rewrite { steps: &steps[..count], base: order.base, edit: order.edit };
         let (addresses, before) = (&self.addresses, &self.standing);
         let stamp = Stamp { addresses, sequence, before, change: counts_as };
