@@ -15,10 +15,8 @@ pub(super) struct Stamp<'s> {
     pub(super) addresses: &'s [Page],
     /// The sequence of the first of them.
     pub(super) sequence: u64,
-    /// Live pages before the change.
-    pub(super) live_pages: u32,
-    /// The policy's memory before the change.
-    pub(super) state: State,
+    /// What the page of the root says before the change.
+    pub(super) before: &'s Header,
     pub(super) change: Change,
 }
 
@@ -45,7 +43,7 @@ pub(super) fn write_page(
     let (mut lowest, mut highest) = (None, 0);
     let mut root = None;
     for level in 0..plan.layout.height {
-        let Some(part) = part_in(plan, level, number) else {
+        let Some(part) = plan.part_in(level, number) else {
             if is_shared && !pages.stands_alone(level) {
                 let range = pages.bytes_of(&layout, level).ok_or("a page has no such level")?;
                 into[range].fill(0xFF);
@@ -67,22 +65,22 @@ pub(super) fn write_page(
     }
     let splits = match plan.is_empty {
         true => policy.first().splits,
-        false => stamp.state.splits.plus(plan.splits),
+        false => stamp.before.next.splits.plus(plan.splits),
     };
     let written = State { layout: plan.layout, splits };
     let next = match (root, stamp.change) {
         // What was split before says nothing of what comes.
         _ if plan.is_empty => policy.first().layout,
         // A move may take another layout, which is not the one to go on with.
-        (Some(_), Change::Move) if plan.layout.height == stamp.state.layout.height => {
-            stamp.state.layout
+        (Some(_), Change::Move) if plan.layout.height == stamp.before.next.layout.height => {
+            stamp.before.next.layout
         }
         (Some(root), change) => policy.next(&written, change, root),
         (None, _) => plan.layout,
     };
     let header = Header {
         sequence,
-        live_pages: (stamp.live_pages + plan.pages).saturating_sub(change.pages_given_up()),
+        live_pages: (stamp.before.live_pages + plan.pages).saturating_sub(change.pages_given_up()),
         layout,
         lowest: lowest.ok_or("a page has no node")?,
         highest,
@@ -91,10 +89,6 @@ pub(super) fn write_page(
     };
     header.encode(address, into);
     Ok(header)
-}
-
-fn part_in(plan: &Plan, level: u8, number: u32) -> Option<usize> {
-    if plan.is_empty { (level == 0).then_some(0) } else { plan.part_in(level, number) }
 }
 
 fn use_of_root(policy: &Policy, codec: &Codec, root: &[u8]) -> RootUse {

@@ -4,7 +4,7 @@ use core::fmt::Display;
 
 use device::Page;
 
-use super::PathTree;
+use super::bare_tree::BareTree;
 use super::layout::HEIGHT_MOST;
 use super::path_nodes::PathNodes;
 use crate::btree::{self, At, Inspector, KeyBounds, Rules};
@@ -26,22 +26,22 @@ impl Inspector<PathNodes<'_>> for Pages {
     }
 }
 
-pub(super) fn check(tree: &mut PathTree<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
+pub(super) fn check(tree: &mut BareTree<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
     // What is checked is what stands on flash.
-    tree.store.forget_all();
+    tree.nodes.forget_all();
     // What is below the first separator is in the first child, and nodes go when they are empty.
     let rules =
         Rules { has_exact_separators: false, is_half_full: false, has_branching_root: false };
     let mut lowest = Pages(0);
-    let root = tree.root_node();
-    let counted = btree::check((&mut tree.store, root), &[], rules, &mut lowest, &mut *finding)?;
-    let (by_level, pages) = (&counted.levels[..usize::from(HEIGHT_MOST)], lowest.0);
-    let live = u64::from(tree.standing.live_pages);
+    let root = tree.root();
+    let checked = btree::check((&mut tree.nodes, root), &[], rules, &mut lowest, &mut *finding)?;
+    let (by_level, pages) = (&checked.levels[..usize::from(HEIGHT_MOST)], lowest.0);
+    let live = u64::from(tree.standing().live_pages);
     if pages != live {
         finding(&format_args!("the root counts {live} live pages, but {pages} are"));
     }
-    if by_level != tree.nodes {
-        let counted = tree.nodes;
+    let counted = &tree.census.demand.levels;
+    if by_level != counted {
         finding(&format_args!("it counts {counted:?} nodes a level, but {by_level:?} are"));
     }
     if let Some(known) = tree.live.count().filter(|known| *known != pages) {

@@ -44,11 +44,11 @@ use super::make::{Choice, Shares, policy};
 use super::node_cache::{ROOM_BYTES, TABLES_BYTES};
 use super::path_nodes::places;
 use super::policy::Policy;
-use super::room::{Room, spare_blocks};
+use super::room::Room;
 use index::Result;
 use index::random_keys::{OCCUPANCY, last_that_holds, missing, touched};
 use index::{Options, Prediction, Profile};
-use waiting::{Buffer, Waiting};
+use waiting::Waiting;
 
 mod waiting;
 
@@ -72,7 +72,7 @@ pub(crate) fn predict(
     let missing = levels.missing(shares.cache as f64, chip);
     let missing_from = |level: usize| -> f64 { missing.iter().skip(level).sum() };
 
-    let waiting = Waiting::of(choice, &policy, &levels, Buffer { bytes: shares.buffer, chip });
+    let waiting = Waiting::of(choice, &policy, &levels, (shares.buffer, chip));
     let passed = 1.0 - waiting.absorbed(profile.entries);
     let updates = passed * (profile.inserts + profile.overwrites + profile.deletes)
         / waiting.together(levels.nodes[0]);
@@ -243,13 +243,11 @@ fn room_on<'p>(policy: &'p Policy, height: u8, chip: Geometry) -> Room<'p> {
 /// log, and those that collection keeps free. Where it has no room to go in turn, it empties the
 /// emptiest blocks, which is taken for the same.
 fn circling_pages(policy: &Policy, levels: &Levels, (chip, collect): (Geometry, f64)) -> f64 {
-    let block = u64::from(chip.pages_per_block());
     let room = room_on(policy, levels.layout.height, chip);
-    let blocks = room.reserve(levels.inner() as u64, 0) + u64::from(spare_blocks(chip.blocks()));
-    let needed = blocks * block;
+    let needed = room.reserve_pages(levels.inner() as u64);
     let wanted = room.free_wanted(collect, (levels.live() as u64, needed));
     let free = if wanted < needed + room.pages_to_collect() { needed } else { wanted };
-    let block = block as f64;
+    let block = f64::from(chip.pages_per_block());
     f64::from(chip.pages()) - RECORD_BLOCKS * block - free as f64 - block / 2.0
 }
 

@@ -25,7 +25,6 @@ use core::fmt;
 use store::node::Codec;
 use store::{EntryShape, Width};
 
-use super::page::HEADER_BYTES;
 use index::bounds::EntryLimits;
 use index::random_keys::average_bytes;
 use index::{Error, Result};
@@ -37,6 +36,9 @@ pub(crate) const HEIGHT_MOST: u8 = 16;
 /// The most levels that share a page: with the least inner nodes of 2 KiB pages, 11 children each,
 /// they lead to 19 million leaves.
 pub(crate) const SHARED_MOST: u8 = 8;
+
+/// Bytes of a page in front of its nodes.
+pub(super) const HEADER_BYTES: usize = 36;
 
 /// Bytes of a child's page in an inner node.
 pub(crate) const CHILD_BYTES: u16 = 4;

@@ -8,12 +8,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use device::{Cause, Page};
-use store::node;
-
-use super::layout::HEIGHT_MOST;
-use super::path_nodes::child;
-use super::{PathTree, damage};
+use device::Page;
 use index::Result;
 
 /// The table is at most such a part of what is in memory: a half. A node cache of as many bytes
@@ -50,6 +45,22 @@ impl LivePages {
     /// Nothing is known of any page until the next walk.
     pub(super) fn forget(&mut self) {
         self.is_known = false;
+    }
+
+    /// Fills the table by `walk`, which adds all pages that live, if it is not known. Damage on the
+    /// way leaves it unknown: collection then goes by the path to each page.
+    pub(super) fn learn(&mut self, walk: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        if self.is_known || self.bits.is_empty() {
+            return Ok(());
+        }
+        self.bits.fill(0);
+        match walk(self) {
+            Err(index::Error::Store(error)) if error.is_damage() => Ok(()),
+            other => {
+                self.is_known = other.is_ok();
+                other
+            }
+        }
     }
 
     fn change(&mut self, page: Page, change: impl FnOnce(u8, u8) -> u8) {
@@ -89,70 +100,6 @@ impl LivePages {
     pub(super) fn count(&self) -> Option<u64> {
         let known = self.is_known.then_some(&self.bits)?;
         Some(known.iter().map(|byte| u64::from(byte.count_ones())).sum())
-    }
-}
-
-impl PathTree<'_> {
-    /// Fills the table of live pages if it is not known. Damage on the path leaves it unknown:
-    /// collection then goes by the path to each page.
-    pub(super) fn learn_live(&mut self) -> Result<()> {
-        if self.live.is_known || self.live.bits.is_empty() {
-            return Ok(());
-        }
-        self.live.bits.fill(0);
-        let mut live = core::mem::replace(&mut self.live, LivePages::new(0));
-        let root = (self.root, self.height());
-        let walked = self.walk_pages(root, Cause::Reclamation, |_, page, _| {
-            live.add(page);
-            Ok(())
-        });
-        self.live = live;
-        match walked {
-            Err(index::Error::Store(error)) if error.is_damage() => Ok(()),
-            other => {
-                self.live.is_known = other.is_ok();
-                other
-            }
-        }
-    }
-
-    /// Hands the page and the level of each node of the tree whose root, of `height` levels, is in
-    /// `root` to `visit`. No leaf is read: its page is known from its parent.
-    pub(super) fn walk_pages(
-        &mut self,
-        (root, height): (Page, u8),
-        cause: Cause,
-        mut visit: impl FnMut(&mut Self, Page, u8) -> Result<()>,
-    ) -> Result<()> {
-        let mut path = [(root, 0usize); HEIGHT_MOST as usize];
-        let Some(top) = height.checked_sub(1).filter(|top| usize::from(*top) < path.len()) else {
-            return Err(damage(root, "it has no root of this tree"));
-        };
-        visit(self, root, top)?;
-        let mut left = u64::from(self.store.log.geometry().pages()) * u64::from(HEIGHT_MOST);
-        let mut level = top;
-        while level > 0 {
-            let (page, place) = path[usize::from(level)];
-            let next = self.store.visit((page, level), cause, |_, codec, node| {
-                (place < node::count(node)).then(|| child(codec, node, place))
-            })?;
-            let Some(child) = next else {
-                level += 1;
-                if level > top {
-                    break;
-                }
-                continue;
-            };
-            path[usize::from(level)].1 += 1;
-            left = left.checked_sub(1).ok_or(damage(page, super::SHARED))?;
-            self.store.log.geometry().check_page(child)?;
-            visit(self, child, level - 1)?;
-            if level > 1 {
-                level -= 1;
-                path[usize::from(level)] = (child, 0);
-            }
-        }
-        Ok(())
     }
 }
 

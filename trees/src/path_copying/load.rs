@@ -6,20 +6,24 @@
 //! nodes completely. What a leaf writes of the nodes above it is given up by the next one, but its
 //! page lives by the leaf: no page is dead where a page holds the whole path.
 
-use device::{Cause, Page};
+use alloc::vec::Vec;
+
+use device::Cause;
 use store::Growth;
 use store::node::{self, Codec, Stored};
 
-use super::layout::{HEIGHT_MOST, Layout};
-use super::page::{Header, seal_node};
-use super::path_nodes::Brief;
+use super::bare_tree::rewrite::Order;
+use super::bare_tree::{BareTree, lone_header};
+use super::collection::Collection;
+use super::layout::Layout;
+use super::page::{Brief, Header};
 use super::plan::Edit;
 use super::policy::{Change, Splits, State};
-use super::rewrite::Order;
-use super::{Durably, PathTree};
+use index::bounds::EntryLimits;
 use index::{Cursor, Error, Result};
 
 /// The leaf that is filled.
+#[derive(Clone, Copy)]
 struct Leaf {
     layout: Layout,
     codec: Codec,
@@ -29,246 +33,195 @@ struct Leaf {
     is_ended: bool,
 }
 
-impl PathTree<'_> {
-    pub(super) fn load_sorted(&mut self, sorted: &mut dyn Cursor, fill: u8) -> Result<u64> {
-        let is_empty = self.height() == 1 && self.count_root(Cause::Load)? == 0;
-        if !is_empty || self.buffer.len() > 0 {
-            return Err(Error::NotEmpty);
-        }
-        let mut leaf = self.begin_leaf(0)?;
-        let limits = self.limits;
-        let loaded =
-            limits.take_sorted(sorted, |key, value| self.load_entry(key, value, &mut leaf, fill));
-        if !leaf.is_ended {
-            // What came before an error stays.
-            self.end_leaf(&leaf, true)?;
-        }
-        loaded
-    }
+/// A tree that is loaded.
+struct Load<'l, 'd> {
+    tree: &'l mut BareTree<'d>,
+    collection: &'l mut Collection,
+    leaf: Leaf,
+    /// Its first key.
+    first: Vec<u8>,
+}
 
-    fn load_entry(&mut self, key: &[u8], value: &[u8], leaf: &mut Leaf, fill: u8) -> Result<()> {
-        self.note_key(key.len());
-        let is_filled = {
-            let node = self.leaf_node(leaf);
-            leaf.codec.is_filled(node, fill) && node::count(node) > 1
-        };
-        if is_filled || !self.append(leaf, key, value) {
-            leaf.is_ended = true;
-            self.end_leaf(leaf, false)?;
-            *leaf = self.begin_leaf(leaf.before + 1)?;
-            if !self.append(leaf, key, value) {
-                return Err(super::damage(self.root, "an empty leaf has no room"));
+/// Loads sorted entries into a tree for which nothing waits; returns how many.
+pub(super) fn load_sorted(
+    tree: &mut BareTree<'_>,
+    collection: &mut Collection,
+    limits: EntryLimits,
+    (sorted, fill): (&mut dyn Cursor, u8),
+) -> Result<u64> {
+    if !tree.is_empty()? {
+        return Err(Error::NotEmpty);
+    }
+    let (leaf, first) = (begin_leaf(tree, 0)?, Vec::with_capacity(limits.key));
+    let mut load = Load { tree, collection, leaf, first };
+    let loaded = limits.take_sorted(sorted, |key, value| load.add(key, value, fill));
+    if !load.leaf.is_ended {
+        // What came before an error stays.
+        load.end_leaf(true)?;
+    }
+    loaded
+}
+
+/// An empty leaf, in the page that is made.
+fn begin_leaf(tree: &mut BareTree<'_>, before: u64) -> Result<Leaf> {
+    let present = tree.standing().next.layout;
+    let layout = match tree.policy.leaves(2).next() {
+        Some(largest) if present.height == 1 => Layout { leaf: largest, height: 2, ..present },
+        _ => present,
+    };
+    let place = tree.nodes.pages.place_of(&layout, 0);
+    let (range, codec) = place.ok_or(tree.damage("a leaf that is none"))?;
+    tree.nodes.content().fill(0xFF);
+    codec.initialise(&mut tree.nodes.content()[range], 0);
+    Ok(Leaf { layout, codec, before, is_ended: false })
+}
+
+impl Load<'_, '_> {
+    fn add(&mut self, key: &[u8], value: &[u8], fill: u8) -> Result<()> {
+        self.tree.census.note_key(key.len(), &self.tree.policy);
+        let codec = self.leaf.codec;
+        let node = self.node();
+        let is_filled = codec.is_filled(node, fill) && node::count(node) > 1;
+        if is_filled || !self.append(key, value) {
+            self.leaf.is_ended = true;
+            self.end_leaf(false)?;
+            self.leaf = begin_leaf(self.tree, self.leaf.before + 1)?;
+            if !self.append(key, value) {
+                return Err(self.tree.damage("an empty leaf has no room"));
             }
         }
         Ok(())
     }
 
-    fn leaf_node(&mut self, leaf: &Leaf) -> &mut [u8] {
-        let range = self.store.pages.bytes_of(&leaf.layout, 0).unwrap_or_default();
-        &mut self.store.content()[range]
+    fn node(&mut self) -> &mut [u8] {
+        let range = self.tree.nodes.pages.bytes_of(&self.leaf.layout, 0).unwrap_or_default();
+        &mut self.tree.nodes.content()[range]
     }
 
-    fn append(&mut self, leaf: &Leaf, key: &[u8], value: &[u8]) -> bool {
-        let range = self.store.pages.bytes_of(&leaf.layout, 0).unwrap_or_default();
-        let node = &mut self.store.content()[range];
-        let other = self.scratch.other.get_mut(..leaf.codec.node_bytes()).unwrap_or_default();
+    fn append(&mut self, key: &[u8], value: &[u8]) -> bool {
+        let codec = self.leaf.codec;
+        let range = self.tree.nodes.pages.bytes_of(&self.leaf.layout, 0).unwrap_or_default();
+        let node = &mut self.tree.nodes.content()[range];
+        let other = self.tree.scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();
         let at = node::count(node);
-        leaf.codec.insert(node, at, key, Stored::inline(value), other)
-    }
-
-    /// An empty leaf, in the page that is made.
-    fn begin_leaf(&mut self, before: u64) -> Result<Leaf> {
-        let present = self.standing.next.layout;
-        let layout = match self.policy.leaves(2).next() {
-            Some(largest) if present.height == 1 => Layout { leaf: largest, height: 2, ..present },
-            _ => present,
-        };
-        let codec = self.store.pages.codec(&layout, 0);
-        let codec = codec.ok_or(super::damage(self.root, "a leaf that is none"))?;
-        let leaf = Leaf { layout, codec, before, is_ended: false };
-        self.store.content().fill(0xFF);
-        let node = self.leaf_node(&leaf);
-        codec.initialise(node, 0);
-        Ok(leaf)
+        codec.insert(node, at, key, Stored::inline(value), other)
     }
 
     /// Writes the leaf, and the nodes above it.
-    fn end_leaf(&mut self, leaf: &Leaf, is_last: bool) -> Result<()> {
-        let count = node::count(self.leaf_node(leaf));
-        if count == 0 {
+    fn end_leaf(&mut self, is_last: bool) -> Result<()> {
+        if node::count(self.node()) == 0 {
             return Ok(());
         }
-        self.allow_growth();
-        if leaf.before == 0 && is_last || leaf.layout.height == 1 {
-            return self.write_lone_leaf(leaf, is_last);
+        self.tree.allow_growth();
+        match self.leaf.before {
+            _ if self.leaf.layout.height == 1 => self.write_lone_leaf(is_last),
+            0 if is_last => self.write_lone_leaf(is_last),
+            before => {
+                self.make_room()?;
+                if before == 0 { self.write_first_root() } else { self.write_leaf() }
+            }
         }
-        self.make_room_for_leaf()?;
-        let mut first = core::mem::take(&mut self.value);
-        let node = self.leaf_node(leaf);
-        leaf.codec.key(node, 0).copy_to(&mut first);
-        let outcome = self.write_leaf(leaf, &first);
-        self.value = first;
-        outcome
     }
 
     /// Sees to it that there is room for a leaf more.
-    fn make_room_for_leaf(&mut self) -> Result<()> {
-        let inner = u64::from(self.height()) + 1;
-        if !self.has_room()(Growth { leaves: 1, inner, levels: 1 }) {
-            return Err(self.no_room());
+    fn make_room(&mut self) -> Result<()> {
+        let tree = &mut *self.tree;
+        let inner = u64::from(tree.height()) + 1;
+        let growth = Growth { leaves: 1, inner, levels: 1 };
+        if !tree.room().has_room(&tree.census.demand)(growth) {
+            return Err(tree.nodes.no_room());
         }
-        if u64::from(self.store.log.free_blocks()) >= self.reserve_blocks() {
+        if u64::from(tree.nodes.log.free_blocks()) >= tree.reserve_blocks() {
             return Ok(());
         }
-        match self.durably {
-            Durably::Not => self.keep_leaf_and(PathTree::make_room_for_one),
+        if tree.nodes.lasts() {
             // Nothing can be made free before the checkpoint behind it.
-            Durably::ByCheckpoints => Err(self.no_room()),
+            return Err(tree.nodes.no_room());
         }
-    }
-
-    /// Does what overwrites the page that is made, and brings it back.
-    fn keep_leaf_and(&mut self, act: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        let kept = self.store.content().to_vec();
-        let outcome = act(self);
-        self.store.content().copy_from_slice(&kept);
+        // What makes room overwrites the page that is made.
+        let kept = tree.nodes.content().to_vec();
+        let outcome = self.collection.make_room_for_one(tree);
+        self.tree.nodes.content().copy_from_slice(&kept);
         outcome
     }
 
-    fn write_leaf(&mut self, leaf: &Leaf, first: &[u8]) -> Result<()> {
-        if leaf.before == 0 {
-            return self.write_first_root(leaf);
-        }
-        let range = self.store.pages.bytes_of(&leaf.layout, 0).unwrap_or_default();
+    fn write_leaf(&mut self) -> Result<()> {
+        let Leaf { layout, codec, .. } = self.leaf;
+        let tree = &mut *self.tree;
+        let range = tree.nodes.pages.bytes_of(&layout, 0).unwrap_or_default();
         // It stands in no page yet, which it could be the lowest of.
-        let brief = Brief { layout: leaf.layout, lowest: 1 };
-        let node = &self.store.content()[range];
-        if !self.path.copy((self.root, 0), (&brief, 0), &leaf.codec, node) {
-            return Err(super::damage(self.root, "a leaf is larger than it can be"));
+        let (brief, page) = (Brief { layout, lowest: 1 }, tree.root().id);
+        let node = &tree.nodes.content()[range];
+        codec.key(node, 0).copy_to(&mut self.first);
+        if !tree.path.copy((page, 0), (&brief, 0), &codec, node) {
+            return Err(tree.damage("a leaf is larger than it can be"));
         }
-        self.descend_behind(leaf.codec.node_bytes(), (first, 1), Cause::Load)?;
-        self.rewrite(&Order {
-            base: 0,
-            edit: Edit::Append,
-            change: Change::Put,
-            cause: Cause::Load,
-        })
+        tree.descend(codec.node_bytes(), (&self.first, 1), Cause::Load)?;
+        let (edit, change, cause) = (Edit::Append, Change::Put, Cause::Load);
+        tree.rewrite(&Order { base: 0, edit, change, cause })
     }
 
     /// Writes the first leaf, with a root whose only child it is.
-    fn write_first_root(&mut self, leaf: &Leaf) -> Result<()> {
-        let (pages, layout) = (self.store.pages, leaf.layout);
-        let no_node = super::damage(self.root, "no root fits");
-        let codec = pages.codec(&layout, 1).ok_or(no_node.clone())?;
-        let range = pages.bytes_of(&layout, 1).ok_or(no_node.clone())?;
-        let mut header = Header {
-            sequence: 0,
-            live_pages: 1,
-            layout,
-            lowest: 0,
-            highest: 1,
-            has_root: true,
-            next: State { layout, splits: Splits::default() },
-        };
+    fn write_first_root(&mut self) -> Result<()> {
+        let (pages, layout) = (self.tree.nodes.pages, self.leaf.layout);
+        let no_node = self.tree.damage("no root fits");
+        let (range, codec) = pages.place_of(&layout, 1).ok_or(no_node.clone())?;
+        let next = State { layout, splits: Splits::default() };
+        let lone = lone_header(&self.tree.policy);
+        let mut header = Header { layout, highest: 1, next, ..lone };
         let mut child = None;
         if pages.stands_alone(1) {
             let alone = Header { highest: 0, has_root: false, ..header };
-            child = Some(self.write_made(alone, Cause::Load)?.0);
+            child = Some(self.tree.write_made(alone, Cause::Load, &mut |_, _| {})?.0);
             header = Header { live_pages: 2, lowest: 1, ..header };
-            self.store.content().fill(0xFF);
+            self.tree.nodes.content().fill(0xFF);
         }
-        let mut other = core::mem::take(&mut self.scratch.other);
-        let lowest = core::mem::take(&mut self.plan.lowest_key);
+        let mut other = core::mem::take(&mut self.tree.scratch.other);
+        let lowest = self.tree.lowest_key().to_vec();
         let mut fits = true;
-        let made = self.write_made_with((header, Cause::Load), &mut |page, content| {
+        let made = self.tree.write_made(header, Cause::Load, &mut |page, content| {
             let node = &mut content[range.clone()];
             codec.initialise(node, 1);
             let child = child.unwrap_or(page).0.to_le_bytes();
             let scratch = other.get_mut(..codec.node_bytes()).unwrap_or_default();
             fits = codec.insert(node, 0, &lowest, Stored::inline(&child), scratch);
         });
-        (self.scratch.other, self.plan.lowest_key) = (other, lowest);
-        let (page, header) = made?;
+        self.tree.scratch.other = other;
+        let written = made?;
         if !fits {
             return Err(no_node);
         }
-        self.live.forget();
-        self.nodes = [0; HEIGHT_MOST as usize];
-        self.nodes[..2].fill(1);
-        self.stand_on(page, header);
+        self.tree.begin(written, &[1, 1]);
         Ok(())
     }
 
     /// The only leaf: it has the whole page.
-    fn write_lone_leaf(&mut self, leaf: &Leaf, is_last: bool) -> Result<()> {
+    fn write_lone_leaf(&mut self, is_last: bool) -> Result<()> {
         if !is_last {
-            return Err(self.policy.tree_full());
+            return Err(self.tree.policy.tree_full());
         }
-        let pages = self.store.pages;
-        let layout = self.policy.first().layout;
-        let no_node = super::damage(self.root, "a leaf that is none");
-        let codec = pages.codec(&layout, 0).ok_or(no_node.clone())?;
-        let range = pages.bytes_of(&layout, 0).ok_or(no_node)?;
-        let bytes = leaf.codec.node_bytes();
-        let Some(old) = self.path.room(bytes) else {
-            return Err(super::damage(self.root, "a leaf is larger than it can be"));
+        let pages = self.tree.nodes.pages;
+        let header = lone_header(&self.tree.policy);
+        let place = pages.place_of(&header.layout, 0);
+        let (range, codec) = place.ok_or(self.tree.damage("a leaf that is none"))?;
+        let bytes = self.leaf.codec.node_bytes();
+        let Some(old) = self.tree.path.room(bytes) else {
+            return Err(self.tree.damage("a leaf is larger than it can be"));
         };
-        let from = pages.bytes_of(&leaf.layout, 0).unwrap_or_default();
-        device::copy(old, &self.store.content()[from]);
-        let node = &mut self.store.content()[range];
+        let from = pages.bytes_of(&self.leaf.layout, 0).unwrap_or_default();
+        device::copy(old, &self.tree.nodes.content()[from]);
+        let node = &mut self.tree.nodes.content()[range];
         codec.initialise(node, 0);
-        let other = self.scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();
-        let key = &mut self.scratch.key;
+        let other = self.tree.scratch.other.get_mut(..codec.node_bytes()).unwrap_or_default();
+        let key = &mut self.tree.scratch.key;
         for place in 0..node::count(old) {
-            leaf.codec.key(old, place).copy_to(key);
-            if !codec.insert(node, place, key, leaf.codec.value(old, place), other) {
-                return Err(super::damage(self.root, "a lone leaf has no room"));
+            self.leaf.codec.key(old, place).copy_to(key);
+            if !codec.insert(node, place, key, self.leaf.codec.value(old, place), other) {
+                return Err(self.tree.damage("a lone leaf has no room"));
             }
         }
-        let header = Header {
-            sequence: 0,
-            live_pages: 1,
-            layout,
-            lowest: 0,
-            highest: 0,
-            has_root: true,
-            next: self.policy.first(),
-        };
-        let (page, header) = self.write_made(header, Cause::Load)?;
-        self.live.forget();
-        self.stand_on(page, header);
+        let written = self.tree.write_made(header, Cause::Load, &mut |_, _| {})?;
+        self.tree.begin(written, &[1]);
         Ok(())
-    }
-
-    /// Seals the page that was made, with `header`, and programs it; where the chip refuses,
-    /// elsewhere.
-    pub(super) fn write_made(&mut self, header: Header, cause: Cause) -> Result<(Page, Header)> {
-        self.write_made_with((header, cause), &mut |_, _| {})
-    }
-
-    /// As [`PathTree::write_made`]; `finish` completes the page when its address is known.
-    pub(super) fn write_made_with(
-        &mut self,
-        (mut header, cause): (Header, Cause),
-        finish: &mut dyn FnMut(Page, &mut [u8]),
-    ) -> Result<(Page, Header)> {
-        loop {
-            header.sequence = self.store.log.reserve(1, &mut self.addresses, cause)?;
-            let Some(page) = self.addresses.first().copied() else {
-                return Err(super::damage(self.root, "a page has no address"));
-            };
-            let pages = self.store.pages;
-            finish(page, self.store.content());
-            for level in header.lowest..=header.highest {
-                let made = pages.place_of(&header.layout, level);
-                let (range, codec) = made.ok_or(super::damage(page, "no page is divided so"))?;
-                seal_node(&codec, page, header.sequence, &mut self.store.content()[range]);
-            }
-            header.encode(page, self.store.content());
-            match self.store.program(page, &header, cause) {
-                Err(Error::Store(error)) if error.is_refusal() => {}
-                other => return other.map(|()| (page, header)),
-            }
-        }
     }
 }

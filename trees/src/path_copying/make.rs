@@ -1,25 +1,21 @@
 //! Making and opening a tree, and what memory it needs.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
-use device::{Cause, Geometry, Nand};
-use store::{EntryShape, PageLog, Recovery};
+use device::{Geometry, Nand};
+use store::{EntryShape, PageLog};
 
+use super::PathTree;
 use super::admission::Admission;
-use super::collection::PASSED_OVER_MOST;
-use super::descent::{CopiedPath, Spot};
+use super::bare_tree::{BareTree, working_bytes};
+use super::census::growth_of;
+use super::collection::Collection;
 use super::flush::{self, Flush};
-use super::layout::{Division, HEIGHT_MOST, Layout, Pages, SHARED_MOST};
+use super::layout::{Division, Pages, SHARED_MOST};
 use super::live::LivePages;
-use super::page::Header;
-use super::path_nodes::PathNodes;
-use super::plan::worst::{leaf_bytes, path_bytes};
-use super::plan::{Level, Plan, Scratch};
 use super::policy::{Bounds, Policy};
 use super::recent::Recent;
-use super::room::{Room, growth_of};
+use super::room::Room;
 use super::root::Root;
-use super::{Durably, PathTree};
 use index::entries_of_a_block;
 use index::parameters::{Kind, Parameter};
 use index::random_keys::average_bytes;
@@ -80,9 +76,6 @@ const BUFFER_BYTES_LEAST: u64 = 256;
 /// Nodes that a tree of a block's worth of entries may have more than nodes that are half full.
 const NODES_MORE: u64 = 16;
 
-/// Room for cuts of a plan, at first.
-const CUTS: usize = 64;
-
 /// The policy of a tree of this division.
 pub(crate) fn policy(
     division: Division,
@@ -101,7 +94,7 @@ pub(crate) fn policy(
 
 /// The height that a tree of average entries needs at the most on `chip`, with one to spare: nodes
 /// can be less than half full; but no more than can share a page. Longer keys make it higher
-/// ([`PathTree::allow_height`]).
+/// ([`BareTree::allow_growth`]).
 fn height_for(policy: &Policy, chip: Geometry) -> u8 {
     let pages = policy.pages();
     let (mut leaves, mut height) = (1u64, 1);
@@ -112,18 +105,6 @@ fn height_for(policy: &Policy, chip: Geometry) -> u8 {
         height += 1;
     }
     (height + 1).min(SHARED_MOST)
-}
-
-/// Bytes of memory that a tree works in, without the page log's: the nodes of a path, the page that
-/// is made of them, a plan, keys and an entry, what a cursor or a replay holds, and, where lengths
-/// vary, two more nodes.
-pub(crate) fn working_bytes(policy: &Policy, page_bytes: u32) -> u64 {
-    let pages = policy.pages();
-    let nodes = if pages.is_variable() { 2 * u64::from(pages.area()) } else { 0 };
-    let limits = policy.limits();
-    let plan = usize::from(policy.height_most()) * size_of::<Level>() + CUTS * size_of::<usize>();
-    let keys = 4 * limits.key + 4 * limits.entry;
-    path_bytes(policy) + u64::from(page_bytes) + nodes + (plan + keys) as u64
 }
 
 /// What a tree needs on a medium; the blocks suffice for a block's worth of entries.
@@ -194,8 +175,8 @@ pub(crate) fn create<'d>(
     medium.check_units(chip.blocks(), needs)?;
     let log = PageLog::create(nand, &options.page_log())?;
     medium.check_units(log.good_blocks(), needs)?;
-    let mut tree = over(log, policy, choice, options)?;
-    tree.write_empty()?;
+    let mut tree = over(log, policy, choice, options);
+    tree.bare.write_empty()?;
     Ok(Box::new(Durable::create(tree)?))
 }
 
@@ -245,7 +226,7 @@ pub(crate) fn open<'d>(
     let root = Root::decode(&record, choice.name)?;
     let policy = policy(choice.division, root.bounds, (chip, root.shape))?;
     check_memory(&policy, options, log.buffer_bytes(), chip)?;
-    let mut tree = over(log, policy, choice, options)?;
+    let mut tree = over(log, policy, choice, options);
     tree.restore(&record)?;
     if !tree.recovery().checkpoints().is_empty() {
         // Before anything is written: a replay must find what is not to be touched.
@@ -262,127 +243,20 @@ fn check_memory(policy: &Policy, options: &Options, log: u64, chip: Geometry) ->
     Ok(())
 }
 
-fn over<'d>(
-    log: PageLog<'d>,
-    policy: Policy,
-    choice: &Choice,
-    options: &Options,
-) -> Result<PathTree<'d>> {
-    let durably = Durably::of(log.durability());
+fn over<'d>(log: PageLog<'d>, policy: Policy, choice: &Choice, options: &Options) -> PathTree<'d> {
     let pages = *policy.pages();
     let limits = policy.limits();
-    let chip = log.geometry();
-    let shares = Shares::of(&policy, choice.cache, (chip, log.buffer_bytes()), options);
-    let Shares { live, buffer, cache } = shares;
+    let shares = Shares::of(&policy, choice.cache, (log.geometry(), log.buffer_bytes()), options);
     let entry =
         usize::from(average_bytes(pages.shape.key)) + usize::from(average_bytes(pages.shape.value));
     let bounded = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    let standing = empty(&policy);
-    Ok(PathTree {
+    PathTree {
         name: choice.name,
-        durably,
-        root: device::Page(0),
-        standing,
-        path: CopiedPath::new(&pages, policy.height_most(), path_bytes(&policy)),
-        plan: Plan::new(&policy),
-        scratch: Scratch::new(&policy),
-        addresses: Vec::with_capacity(CUTS),
-        buffer: Recent::new(bounded(buffer), entry),
-        flush: choice.flush,
-        key: Vec::with_capacity(limits.entry),
-        value: Vec::with_capacity(limits.entry),
-        moved_key: Vec::with_capacity(limits.key),
-        emptied: 0,
-        victim: None,
-        is_parted: false,
-        passed_over: Vec::with_capacity(PASSED_OVER_MOST),
-        collect: choice.collect,
-        live: LivePages::new(live),
         limits,
-        nodes: [0; HEIGHT_MOST as usize],
-        longest_key: 0,
-        growth: growth_of(&policy, 0),
-        leaf_bytes: leaf_bytes(&policy) as usize,
+        bare: BareTree::new(log, policy, (bounded(shares.cache), shares.live)),
+        buffer: Recent::new(bounded(shares.buffer), entry),
+        flush: choice.flush,
         admission: Admission::default(),
-        store: PathNodes::new(log, pages, bounded(cache)),
-        policy,
-    })
-}
-
-/// What the page of an empty tree says.
-fn empty(policy: &Policy) -> Header {
-    let next = policy.first();
-    let layout: Layout = next.layout;
-    Header { sequence: 0, live_pages: 1, layout, lowest: 0, highest: 0, has_root: true, next }
-}
-
-impl PathTree<'_> {
-    /// Writes an empty leaf.
-    fn write_empty(&mut self) -> Result<()> {
-        let pages = self.store.pages;
-        let header = empty(&self.policy);
-        let no_node = super::damage(self.root, "a leaf that is none");
-        let codec = pages.codec(&header.layout, 0).ok_or(no_node.clone())?;
-        let range = pages.bytes_of(&header.layout, 0).ok_or(no_node)?;
-        self.store.content().fill(0xFF);
-        codec.initialise(&mut self.store.content()[range], 0);
-        let (page, header) = self.write_made(header, Cause::Load)?;
-        self.live.forget();
-        self.nodes = [0; HEIGHT_MOST as usize];
-        self.nodes[0] = 1;
-        self.stand_on(page, header);
-        Ok(())
-    }
-
-    /// Lets the tree have `height` levels: the node cache gives way to longer paths. False where it
-    /// is too small for that. The path is forgotten.
-    pub(super) fn allow_height(&mut self, height: u8) -> bool {
-        if height <= self.policy.height_most() {
-            return true;
-        }
-        let cache = self.store.cache_bytes();
-        let Some(left) = cache.checked_sub(self.more_for(height)).filter(|_| height <= HEIGHT_MOST)
-        else {
-            return false;
-        };
-        self.store.shrink_cache(left as usize);
-        self.policy = self.policy.clone().up_to(height);
-        // Before the new one is made, for there is no memory for both.
-        self.path = CopiedPath::new(&self.store.pages, 0, 0);
-        let height = self.policy.height_most();
-        self.path = CopiedPath::new(&self.store.pages, height, path_bytes(&self.policy));
-        true
-    }
-
-    /// Lets the tree get two levels higher, if it has the memory: an update adds one at the most,
-    /// and is admitted as if it could.
-    pub(super) fn allow_growth(&mut self) {
-        self.allow_height(self.height() + 2);
-    }
-
-    /// Bytes of memory that the tree works in beside what it does now, at most, if it has `height`
-    /// levels: each more has a page to itself.
-    fn more_for(&self, height: u8) -> u64 {
-        let levels = u64::from(height.saturating_sub(self.policy.height_most()));
-        let place = (size_of::<Level>() + size_of::<Spot>()) as u64;
-        levels * (u64::from(self.store.pages.area()) + place)
-    }
-
-    /// Refuses a tree of `height` levels where the memory is too small for its paths: more memory
-    /// made it.
-    pub(super) fn check_height(&mut self, height: u8) -> Result<()> {
-        if self.allow_height(height) {
-            return Ok(());
-        }
-        let buffer = self.buffer.memory_bytes() as u64;
-        let have = self.working_bytes() + buffer + self.store.cache_bytes();
-        let need = self.working_bytes() + buffer + self.more_for(height);
-        Err(store::Error::LittleMemory { have, need }.into())
-    }
-
-    /// Bytes of memory that the tree works in.
-    pub(super) fn working_bytes(&self) -> u64 {
-        let log = &self.store.log;
-        working_bytes(&self.policy, log.geometry().page_bytes()) + log.buffer_bytes()
+        collection: Collection::new(choice.collect, limits.key),
     }
 }

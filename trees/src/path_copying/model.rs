@@ -219,8 +219,7 @@ impl Model {
             let stamp = Stamp {
                 addresses: &addresses,
                 sequence: u64::from(first),
-                live_pages: self.root.live_pages,
-                state: self.root.next,
+                before: &self.root,
                 change: if self.is_sparing { Change::Move } else { change },
             };
             for number in 0..self.plan.pages {

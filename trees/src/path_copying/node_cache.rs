@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 
 use device::Page;
 
-use super::path_nodes::BRIEF_BYTES;
+use super::page::BRIEF_BYTES;
 use store::lru::{Lru, Neighbours, SlotNumber};
 
 /// No slot.
@@ -152,17 +152,6 @@ impl NodeCache {
         self.arena.len() + self.slots.len() * TABLES_BYTES
     }
 
-    /// True if the node of `level` in `page` is in it, which is no use of it.
-    pub(super) fn holds(&self, page: Page, level: u8) -> bool {
-        self.find(page, level).is_some()
-    }
-
-    /// The node of `level` in `page`, which becomes the newest.
-    pub(super) fn get(&mut self, page: Page, level: u8) -> Option<Held<'_>> {
-        let number = self.locate(page, level)?;
-        Some(self.used(number))
-    }
-
     /// Where the node of `level` in `page` stands, which becomes the newest.
     pub(super) fn locate(&mut self, page: Page, level: u8) -> Option<u16> {
         let number = self.find(page, level)?;
@@ -259,7 +248,8 @@ impl NodeCache {
         core::iter::successors(first, move |number| next(number).filter(|it| *it != NONE))
     }
 
-    fn find(&self, page: Page, level: u8) -> Option<u16> {
+    /// Where the node of `level` in `page` stands, which is no use of it.
+    pub(super) fn find(&self, page: Page, level: u8) -> Option<u16> {
         self.chain(page).find(|number| {
             let slot = &self.slots[usize::from(*number)];
             slot.page == page.0 && slot.level == level

@@ -28,13 +28,12 @@
 //! [`Header::decode`] takes any bytes.
 
 use device::Page;
+use store::LogicalPage;
 use store::node::Codec;
 
-use super::layout::{Division, HEIGHT_MOST, Layout, Pages, Share};
+use super::layout::{CHILD_BYTES, Division, HEADER_BYTES, HEIGHT_MOST, Layout, Pages, Share};
 use super::policy::{Splits, State};
-
-/// Bytes of a page in front of its nodes.
-pub(super) const HEADER_BYTES: usize = 36;
+use index::Error;
 
 const CHECKSUM_BYTES: usize = 4;
 
@@ -60,6 +59,16 @@ pub(super) struct Header {
     /// How pages after this one are to be divided, and the counts that decide it.
     pub(super) next: State,
 }
+
+/// What of a page's header matters to who has one of its nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Brief {
+    pub(super) layout: Layout,
+    /// The lowest level of a node in the page.
+    pub(super) lowest: u8,
+}
+
+pub(super) const BRIEF_BYTES: usize = 4;
 
 /// What is wrong with a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,6 +201,23 @@ impl Header {
     }
 }
 
+impl Brief {
+    pub(super) fn of(header: &Header) -> Self {
+        Brief { layout: header.layout, lowest: header.lowest }
+    }
+
+    pub(super) fn encode(&self) -> [u8; BRIEF_BYTES] {
+        let [low, high] = self.layout.leaf.bits().to_le_bytes();
+        [low, high, self.layout.height, self.lowest]
+    }
+
+    pub(super) fn decode(pages: &Pages, bytes: [u8; BRIEF_BYTES]) -> Self {
+        let [low, high, height, lowest] = bytes;
+        let leaf = Share::from_bits(u16::from_le_bytes([low, high])).unwrap_or(Share::HALF);
+        Brief { layout: pages.layout(leaf, height), lowest }
+    }
+}
+
 fn field<const N: usize>(bytes: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
     bytes[at..].first_chunk().copied().unwrap_or([0; N])
 }
@@ -248,6 +274,25 @@ pub(super) fn check_node(
         return Err(Damage::Nonsense("its node has no children"));
     }
     Ok(())
+}
+
+/// The page at which an inner node points.
+pub(super) fn child(codec: &Codec, node: &[u8], place: usize) -> Page {
+    let bytes = codec.value(node, place).bytes().first_chunk::<{ CHILD_BYTES as usize }>();
+    Page(u32::from_le_bytes(bytes.copied().unwrap_or([0xFF; CHILD_BYTES as usize])))
+}
+
+pub(super) fn damaged(page: Page, damage: Damage) -> store::Error {
+    let page = LogicalPage(page.0);
+    match damage {
+        Damage::Erased => store::Error::DamagedPage { page, what: "nothing stands in it" },
+        Damage::Checksum { expected, found } => store::Error::CorruptPage { page, expected, found },
+        Damage::Nonsense(what) => store::Error::DamagedPage { page, what },
+    }
+}
+
+pub(super) fn damage(page: Page, what: &'static str) -> Error {
+    store::Error::DamagedPage { page: LogicalPage(page.0), what }.into()
 }
 
 /// Reads the header of a whole page and checks every node in it.

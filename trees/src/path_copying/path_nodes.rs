@@ -4,28 +4,24 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use device::{Cause, Page};
-use store::node::Codec;
-use store::{LogicalPage, PageKind, PageLog};
+use store::node::{self, Codec};
+use store::{Durability, PageKind, PageLog, Recovery};
 
-use super::descent::CopiedPath;
-use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST, Layout, Pages, Share};
+use super::layout::{Division, HEADER_BYTES, HEIGHT_MOST, Layout, Pages};
 use super::node_cache::{NodeCache, ROOM_BYTES, TABLES_BYTES};
-use super::page::{Damage, HEADER_BYTES, Header, check_node};
+use super::page::{Brief, Header, check_node, child, damage, damaged};
+use super::path::CopiedPath;
 use crate::btree::{At, Node, NodeSource};
 use index::Result;
 
-/// What of a page's header matters to who has one of its nodes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Brief {
-    pub(super) layout: Layout,
-    /// The lowest level of a node in the page.
-    pub(super) lowest: u8,
-}
-
-pub(super) const BRIEF_BYTES: usize = 4;
-
 /// How often a page is read that looks damaged: flips come and go.
 const READS_MOST: u32 = 3;
+
+const NO_NODE: &str = "it does not hold the node that is looked for in it";
+const TOO_LARGE: &str = "the nodes on its way are larger than they can be";
+
+/// That damaged nodes share children, and these theirs: a walk would have no end.
+const SHARED: &str = "it and those before it have more children than there are pages";
 
 /// What a node takes in the cache on average, as a part of a page; and what inner nodes of the
 /// mu*-Tree do, of which so many have places beside those.
@@ -41,23 +37,6 @@ pub(super) fn places(bytes: usize, page_bytes: usize, division: Division) -> usi
         Division::Halves | Division::Whole => 0,
     };
     of_size(page_bytes / NODE_PARTS) + inner
-}
-
-impl Brief {
-    fn of(header: &Header) -> Self {
-        Brief { layout: header.layout, lowest: header.lowest }
-    }
-
-    fn encode(&self) -> [u8; BRIEF_BYTES] {
-        let [low, high] = self.layout.leaf.bits().to_le_bytes();
-        [low, high, self.layout.height, self.lowest]
-    }
-
-    fn decode(pages: &Pages, bytes: [u8; BRIEF_BYTES]) -> Self {
-        let [low, high, height, lowest] = bytes;
-        let leaf = Share::from_bits(u16::from_le_bytes([low, high])).unwrap_or(Share::HALF);
-        Brief { layout: pages.layout(leaf, height), lowest }
-    }
 }
 
 /// A node in the page that was read last.
@@ -81,17 +60,13 @@ pub(super) struct PathNodes<'d> {
     pub(super) usual: Layout,
 }
 
-fn cache_of(bytes: usize, page_bytes: usize, division: Division) -> NodeCache {
-    NodeCache::new(bytes, places(bytes, page_bytes, division))
-}
-
 impl<'d> PathNodes<'d> {
     pub(super) fn new(log: PageLog<'d>, pages: Pages, cache_bytes: usize) -> Self {
         let page_bytes = log.geometry().page_bytes() as usize;
         PathNodes {
             log,
             pages,
-            cache: cache_of(cache_bytes, page_bytes, pages.division),
+            cache: NodeCache::new(cache_bytes, places(cache_bytes, page_bytes, pages.division)),
             page: vec![0xFF; page_bytes],
             held: None,
             usual: pages.lone_leaf(),
@@ -103,7 +78,28 @@ impl<'d> PathNodes<'d> {
         let page_bytes = self.log.geometry().page_bytes() as usize;
         // Before the new one is made, for there is no memory for both.
         self.cache = NodeCache::new(0, 0);
-        self.cache = cache_of(bytes, page_bytes, self.pages.division);
+        self.cache = NodeCache::new(bytes, places(bytes, page_bytes, self.pages.division));
+    }
+
+    /// The chip has no room, or has none beside what named checkpoints keep.
+    pub(super) fn no_room(&self) -> index::Error {
+        self.log.no_room(self.log.pinned_blocks() > 0).into()
+    }
+
+    /// True if anything lasts that is not closed: by checkpoints, and a journal if there is one.
+    pub(super) fn lasts(&self) -> bool {
+        self.log.durability() != Durability::None
+    }
+
+    /// Pages of a block.
+    pub(super) fn block_pages(&self) -> u64 {
+        self.log.geometry().pages_per_block().into()
+    }
+
+    /// Pages that are free, or will be after the next checkpoint.
+    pub(super) fn free_soon(&self) -> u64 {
+        let log = &self.log;
+        u64::from(log.free_pages()) + u64::from(log.blocks_to_erase()) * self.block_pages()
     }
 
     pub(super) fn cache_bytes(&self) -> u64 {
@@ -129,20 +125,33 @@ impl<'d> PathNodes<'d> {
         cause: Cause,
         visit: impl FnOnce(&Brief, &Codec, &[u8]) -> R,
     ) -> Result<R> {
-        if self.cache.len() > 0
-            && let Some((brief, node)) = self.cache.get(page, level)
-        {
+        if let Some(number) = self.cached(page, level) {
+            let (brief, node) = self.cache.used(number);
             let brief = Brief::decode(&self.pages, *brief);
-            let codec = self.pages.codec(&brief.layout, level).ok_or(no_node(page))?;
-            return Ok(visit(&brief, &codec, node));
+            let codec = self.pages.codec(&brief.layout, level);
+            return Ok(visit(&brief, &codec.ok_or_else(|| damage(page, NO_NODE))?, node));
         }
+        let (brief, codec) = self.fetch((page, level), cause)?;
+        let node = node_in(&self.pages, &self.log, &self.page, &brief.layout, level);
+        Ok(visit(&brief, &codec, node))
+    }
+
+    /// Where the node of `level` in `page` stands in the cache.
+    #[inline]
+    fn cached(&mut self, page: Page, level: u8) -> Option<u16> {
+        if self.cache.len() > 0 { self.cache.locate(page, level) } else { None }
+    }
+
+    /// Reads the node of `level` in `page`, and puts it into the cache.
+    fn fetch(&mut self, (page, level): (Page, u8), cause: Cause) -> Result<(Brief, Codec)> {
         let (header, codec) = self.read_again((page, level), cause, |_, _, _| false)?;
         let brief = Brief::of(&header);
-        let node = node_in(&self.pages, &self.log, &self.page, &header.layout, level);
         if self.has_cache() {
-            remember(&mut self.cache, (page, level), &brief, &node[..codec.kept_bytes(node)]);
+            let node = node_in(&self.pages, &self.log, &self.page, &brief.layout, level);
+            let node = &node[..codec.kept_bytes(node)];
+            self.cache.insert((page, level), brief.encode(), node);
         }
-        Ok(visit(&brief, &codec, node))
+        Ok((brief, codec))
     }
 
     /// Copies the node of `level` in `page` to the path, behind what stands there up to `start`;
@@ -155,11 +164,11 @@ impl<'d> PathNodes<'d> {
     ) -> Result<Codec> {
         // A leaf that is not there is not put there: the change that it is on the path of writes it
         // again, and that one is.
-        if self.has_cache() && (level > 0 || self.cache.holds(page, level)) {
+        if self.has_cache() && (level > 0 || self.cache.find(page, level).is_some()) {
             let copied = self.visit((page, level), cause, |brief, codec, node| {
                 path.copy((page, level), (brief, start), codec, node).then_some(*codec)
             })?;
-            return Ok(copied.ok_or(too_large(page))?);
+            return copied.ok_or(damage(page, TOO_LARGE));
         }
         // Collection reads the root once for every page that it looks at: mostly the same.
         let mut is_held = false;
@@ -171,7 +180,7 @@ impl<'d> PathNodes<'d> {
         if !is_held {
             let node = node_in(&self.pages, &self.log, &self.page, &header.layout, level);
             if !path.copy((page, level), (&Brief::of(&header), start), &codec, node) {
-                return Err(too_large(page).into());
+                return Err(damage(page, TOO_LARGE));
             }
             path.know(level, header.sequence);
         }
@@ -185,14 +194,7 @@ impl<'d> PathNodes<'d> {
         cause: Cause,
         mut is_known: impl FnMut(&Header, &Codec, &[u8]) -> bool,
     ) -> Result<(Header, Codec)> {
-        let mut reads_left = READS_MOST;
-        loop {
-            reads_left -= 1;
-            match self.read_checked(page, Some(level), cause, &mut is_known) {
-                Err(index::Error::Store(error)) if error.is_damage() && reads_left > 0 => {}
-                other => return other,
-            }
-        }
+        again(|| self.read_checked(page, Some(level), cause, &mut is_known))
     }
 
     /// Reads the node of `level` in `page`, or the lowest that is there, and checks it, unless it
@@ -213,7 +215,7 @@ impl<'d> PathNodes<'d> {
             .map_err(|damage| damaged(page, damage))?;
         let level = level.unwrap_or(header.lowest);
         let place = self.pages.place_of(&header.layout, level).filter(|_| header.holds(level));
-        let (range, codec) = place.ok_or(no_node(page))?;
+        let (range, codec) = place.ok_or_else(|| damage(page, NO_NODE))?;
         if range.end > end {
             self.read_part(page, end..range.end, cause)?;
         }
@@ -240,17 +242,10 @@ impl<'d> PathNodes<'d> {
     /// Reads the header of `page`; again where it looks damaged.
     pub(super) fn read_header(&mut self, page: Page, cause: Cause) -> Result<Header> {
         let mut bytes = [0; HEADER_BYTES];
-        let mut reads_left = READS_MOST;
-        loop {
-            reads_left -= 1;
-            let read = self.log.read(page, 0, &mut bytes, cause).and_then(|_| {
-                Header::decode(&self.pages, page, &bytes).map_err(|damage| damaged(page, damage))
-            });
-            match read {
-                Err(error) if error.is_damage() && reads_left > 0 => {}
-                other => return Ok(other?),
-            }
-        }
+        again(|| {
+            self.log.read(page, 0, &mut bytes, cause)?;
+            Ok(Header::decode(&self.pages, page, &bytes).map_err(|what| damaged(page, what))?)
+        })
     }
 
     /// Hands the lowest node of `page` to `visit`; `None` if there is none that is whole, which is
@@ -262,7 +257,7 @@ impl<'d> PathNodes<'d> {
         cause: Cause,
         visit: impl FnOnce(&Brief, &Codec, &[u8]) -> R,
     ) -> Result<Option<R>> {
-        if self.cache.len() > 0 && self.cache.holds(page, 0) {
+        if self.cache.len() > 0 && self.cache.find(page, 0).is_some() {
             return self.visit((page, 0), cause, visit).map(Some);
         }
         for left in (0..READS_MOST).rev() {
@@ -292,6 +287,43 @@ impl<'d> PathNodes<'d> {
         header.iter().take(HEADER_BYTES).all(|byte| *byte == 0xFF)
     }
 
+    /// Hands the page of each node of the tree below `root` to `visit`, with the log. No leaf is
+    /// read: its page is known from its parent.
+    pub(super) fn walk(
+        &mut self,
+        root: At<Page>,
+        cause: Cause,
+        mut visit: impl FnMut(&mut PageLog<'_>, Page),
+    ) -> Result<()> {
+        let At { id: root, level: top } = root;
+        let mut path = [(root, 0usize); HEIGHT_MOST as usize];
+        visit(&mut self.log, root);
+        let mut left = self.nodes_most();
+        let mut level = top;
+        while level > 0 {
+            let (page, place) = path[usize::from(level)];
+            let next = self.visit((page, level), cause, |_, codec, node| {
+                (place < node::count(node)).then(|| child(codec, node, place))
+            })?;
+            let Some(child) = next else {
+                level += 1;
+                if level > top {
+                    break;
+                }
+                continue;
+            };
+            path[usize::from(level)].1 += 1;
+            left = left.checked_sub(1).ok_or(damage(page, SHARED))?;
+            self.log.geometry().check_page(child)?;
+            visit(&mut self.log, child);
+            if level > 1 {
+                level -= 1;
+                path[usize::from(level)] = (child, 0);
+            }
+        }
+        Ok(())
+    }
+
     /// The content of the page that is made.
     pub(super) fn content(&mut self) -> &mut [u8] {
         self.held = None;
@@ -301,7 +333,10 @@ impl<'d> PathNodes<'d> {
 
     /// Programs the page that was made, and remembers its nodes.
     pub(super) fn program(&mut self, page: Page, header: &Header, cause: Cause) -> Result<()> {
-        self.forget_page(page);
+        if self.cache.len() > 0 {
+            // Its nodes are not those that were read there.
+            self.cache.remove_page(page);
+        }
         self.log.program(page, &mut self.page, PageKind::Tree(0), cause)?;
         if !self.has_cache() {
             return Ok(());
@@ -312,17 +347,11 @@ impl<'d> PathNodes<'d> {
         for level in header.lowest.max(least)..=header.highest {
             if let Some((range, codec)) = self.pages.place_of(&header.layout, level) {
                 let node = &self.page[self.log.content_start()..][range];
-                remember(&mut self.cache, (page, level), &brief, &node[..codec.kept_bytes(node)]);
+                let node = &node[..codec.kept_bytes(node)];
+                self.cache.insert((page, level), brief.encode(), node);
             }
         }
         Ok(())
-    }
-
-    /// The nodes of `page` are not those that were read there.
-    fn forget_page(&mut self, page: Page) {
-        if self.cache.len() > 0 {
-            self.cache.remove_page(page);
-        }
     }
 
     /// A node is used no more.
@@ -340,13 +369,7 @@ impl PathNodes<'_> {
             return Ok(held);
         }
         self.log.geometry().check_page(at.id)?;
-        let (header, codec) = self.read_again((at.id, at.level), cause, |_, _, _| false)?;
-        let brief = Brief::of(&header);
-        if self.has_cache() {
-            let node = node_in(&self.pages, &self.log, &self.page, &header.layout, at.level);
-            let kept = codec.kept_bytes(node);
-            remember(&mut self.cache, (at.id, at.level), &brief, &node[..kept]);
-        }
+        let (brief, codec) = self.fetch((at.id, at.level), cause)?;
         let held = Held { at, brief, codec };
         self.held = Some(held);
         Ok(held)
@@ -354,16 +377,11 @@ impl PathNodes<'_> {
 
     /// True if no node of the page stands below the node.
     pub(super) fn is_lowest_of_page(&mut self, at: At<Page>) -> Result<bool> {
-        let brief = match self.cached(at) {
+        let brief = match self.cached(at.id, at.level) {
             Some(number) => Brief::decode(&self.pages, *self.cache.used(number).0),
             None => self.hold(at, Cause::Lookup)?.brief,
         };
         Ok(brief.lowest == at.level)
-    }
-
-    /// Where the node stands in the cache.
-    fn cached(&mut self, at: At<Page>) -> Option<u16> {
-        if self.cache.len() > 0 { self.cache.locate(at.id, at.level) } else { None }
     }
 }
 
@@ -372,11 +390,11 @@ impl NodeSource for PathNodes<'_> {
 
     /// The bytes of the node may end where nothing behind them means anything.
     fn node(&mut self, at: At<Page>, cause: Cause) -> Result<Node<'_>> {
-        if let Some(number) = self.cached(at) {
+        if let Some(number) = self.cached(at.id, at.level) {
             let (brief, bytes) = self.cache.used(number);
             let brief = Brief::decode(&self.pages, *brief);
-            let codec = self.pages.codec(&brief.layout, at.level).ok_or(no_node(at.id))?;
-            return Ok(Node { codec, bytes });
+            let codec = self.pages.codec(&brief.layout, at.level);
+            return Ok(Node { codec: codec.ok_or_else(|| damage(at.id, NO_NODE))?, bytes });
         }
         let Held { brief, codec, .. } = self.hold(at, cause)?;
         let bytes = node_in(&self.pages, &self.log, &self.page, &brief.layout, at.level);
@@ -402,36 +420,15 @@ fn node_in<'p>(
     &page[start + range.start..start + range.end]
 }
 
-/// Puts a node into the cache, for which the oldest ones go.
-fn remember(cache: &mut NodeCache, at: (Page, u8), brief: &Brief, node: &[u8]) {
-    cache.insert(at, brief.encode(), node);
-}
-
-fn too_large(page: Page) -> store::Error {
-    store::Error::DamagedPage {
-        page: LogicalPage(page.0),
-        what: "the nodes on its way are larger than they can be",
-    }
-}
-
-fn no_node(page: Page) -> store::Error {
-    store::Error::DamagedPage {
-        page: LogicalPage(page.0),
-        what: "it does not hold the node that is looked for in it",
-    }
-}
-
-/// The page at which an inner node points.
-pub(super) fn child(codec: &Codec, node: &[u8], place: usize) -> Page {
-    let bytes = codec.value(node, place).bytes().first_chunk::<{ CHILD_BYTES as usize }>();
-    Page(u32::from_le_bytes(bytes.copied().unwrap_or([0xFF; CHILD_BYTES as usize])))
-}
-
-pub(super) fn damaged(page: Page, damage: Damage) -> store::Error {
-    let page = LogicalPage(page.0);
-    match damage {
-        Damage::Erased => store::Error::DamagedPage { page, what: "nothing stands in it" },
-        Damage::Checksum { expected, found } => store::Error::CorruptPage { page, expected, found },
-        Damage::Nonsense(what) => store::Error::DamagedPage { page, what },
+/// Reads again what looks damaged.
+#[inline]
+fn again<R>(mut read: impl FnMut() -> Result<R>) -> Result<R> {
+    let mut reads_left = READS_MOST;
+    loop {
+        reads_left -= 1;
+        match read() {
+            Err(index::Error::Store(error)) if error.is_damage() && reads_left > 0 => {}
+            other => return other,
+        }
     }
 }

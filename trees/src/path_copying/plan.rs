@@ -283,20 +283,18 @@ impl Plan {
         })
     }
 
-    /// Nodes of `level` that `change` adds, or takes away.
-    fn nodes_added(&self, change: &Rewrite<'_>, level: u8) -> i64 {
-        let is_new = matches!(change.edit, Edit::Append) && level == change.base;
-        let before = i64::from(level < change.height() && level >= change.base && !is_new);
-        let after = match self.is_empty {
-            true => i64::from(level == 0),
-            false => self.level(level).map_or(0, |level| level.parts as i64),
-        };
-        after - before
-    }
-
     /// Nodes of each level that `change` adds, or takes away.
     pub(super) fn added(&self, change: &Rewrite<'_>) -> Added {
-        core::array::from_fn(|level| self.nodes_added(change, level as u8))
+        core::array::from_fn(|level| {
+            let level = level as u8;
+            let is_new = matches!(change.edit, Edit::Append) && level == change.base;
+            let before = i64::from(level < change.height() && level >= change.base && !is_new);
+            let after = match self.is_empty {
+                true => i64::from(level == 0),
+                false => self.level(level).map_or(0, |level| level.parts as i64),
+            };
+            after - before
+        })
     }
 
     /// Plans `change` in pages of `layout`; false if the root would have to be split.
@@ -501,6 +499,9 @@ impl Plan {
 
     /// The part of `level` in the page of this number.
     pub(super) fn part_in(&self, level: u8, page: u32) -> Option<usize> {
+        if self.is_empty {
+            return (level == 0).then_some(0);
+        }
         let planned = self.level(level)?;
         (0..planned.parts).find(|part| planned.page(*part) == page)
     }

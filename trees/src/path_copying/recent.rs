@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Invariant: all memory is taken when it is made. An entry that does not fit is refused, with
-//! nothing changed: the caller makes room by [`Recent::remove_oldest`].
+//! nothing changed: the caller makes room by [`Recent::remove`].
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -175,11 +175,6 @@ impl Recent {
         Some(self.entry(slot))
     }
 
-    /// The entry that was used longest ago.
-    fn oldest(&self) -> Option<Entry<'_>> {
-        self.uses.oldest().map(|slot| self.entry(slot))
-    }
-
     /// Makes `value` the value of `key`, and it the newest; false, and nothing changed, if there is
     /// no room.
     #[must_use]
@@ -233,18 +228,9 @@ impl Recent {
         }
     }
 
-    /// Takes the entry away that was used longest ago; false if there is none.
-    pub(super) fn remove_oldest(&mut self) -> bool {
-        let place = self.oldest_place();
-        if let Some(place) = place {
-            self.drop_at(place);
-        }
-        place.is_some()
-    }
-
     /// Where the entry that was used longest ago stands in the order of keys.
     pub(super) fn oldest_place(&self) -> Option<usize> {
-        self.oldest().and_then(|(key, _)| self.search(key).ok())
+        self.uses.oldest().and_then(|slot| self.search(self.entry(slot).0).ok())
     }
 
     fn entry(&self, slot: u16) -> Entry<'_> {

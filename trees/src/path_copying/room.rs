@@ -36,10 +36,8 @@
 use device::Geometry;
 use store::{Demand, Growth};
 
-use super::PathTree;
-use super::layout::{CHILD_BYTES, Division, HEIGHT_MOST};
-use super::plan::Added;
-use super::plan::worst::{change_pages, inner_nodes_added, path_pages};
+use super::layout::Division;
+use super::plan::worst::{PARTS_MORE, change_pages, inner_nodes_added, path_pages};
 use super::policy::Policy;
 
 /// One in so many pages beside the reserve is dead in a full tree, at least.
@@ -48,19 +46,8 @@ const DEAD_PART: u64 = 9;
 /// Blocks that may go bad before a tree holds less: two, or one in so many.
 const SPARE_PART: u32 = 64;
 
-/// Blocks that are kept for those that go bad, of so many.
-pub(super) fn spare_blocks(good: u32) -> u32 {
-    (good / SPARE_PART).max(2)
-}
-
-/// So many parts more than two a root falls into, which is larger than any node below one.
-pub(super) const PARTS_MORE: u64 = 2;
-
 /// Leaves that puts which wait may add whether or not inner nodes could fall apart beside them.
 const FEW_LEAVES: u64 = 16;
-
-/// Nodes of each level, leaves first.
-pub(super) type Nodes = [u32; HEIGHT_MOST as usize];
 
 /// What a tree takes on a chip.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +58,11 @@ pub(super) struct Room<'p> {
     /// Pages of a block.
     block: u64,
     /// Levels of the tree.
-    height: u8,
+    pub(super) height: u8,
+    /// Blocks that hold inner nodes apart.
+    pub(super) apart: u64,
+    /// Blocks that are left alone by sweeps.
+    pub(super) spare_blocks: u32,
 }
 
 impl<'p> Room<'p> {
@@ -83,8 +74,10 @@ impl<'p> Room<'p> {
         chip: Geometry,
         (blocks, own): (u32, u32),
     ) -> Self {
-        let blocks = blocks.saturating_sub(own + spare_blocks(blocks)).into();
-        Room { policy, blocks, block: chip.pages_per_block().into(), height }
+        let spare_blocks = (blocks / SPARE_PART).max(2);
+        let blocks = blocks.saturating_sub(own + spare_blocks).into();
+        let block = chip.pages_per_block().into();
+        Room { policy, blocks, block, height, apart: 0, spare_blocks }
     }
 
     /// Levels of the tree with so many more, as far as it can have them.
@@ -107,21 +100,26 @@ impl<'p> Room<'p> {
         change_pages(self.policy, self.height).div_ceil(self.block)
     }
 
-    /// Pages of them.
-    pub(super) fn change_room(&self) -> u64 {
-        self.change_blocks() * self.block
+    /// Blocks that are to be free before a change of a tree with so many inner nodes, beside those
+    /// that are spare, if none holds inner nodes apart.
+    pub(super) fn reserve(&self, inner: u64) -> u64 {
+        2 * self.apart_blocks(inner) + 1 + self.change_blocks()
     }
 
-    /// Blocks that are to be free before a change of a tree with so many inner nodes, beside those
-    /// that are spare, if so many hold inner nodes apart.
-    pub(super) fn reserve(&self, inner: u64, apart: u64) -> u64 {
-        let blocks = self.apart_blocks(inner);
-        2 * blocks - apart.min(blocks) + 1 + self.change_blocks()
+    /// Blocks that are to be free before a change of a tree with so many inner nodes.
+    pub(super) fn reserve_blocks(&self, inner: u64) -> u64 {
+        let apart = self.apart.min(self.apart_blocks(inner));
+        self.reserve(inner) - apart + u64::from(self.spare_blocks)
+    }
+
+    /// Pages of them.
+    pub(super) fn reserve_pages(&self, inner: u64) -> u64 {
+        self.reserve_blocks(inner) * self.block
     }
 
     /// True if a tree of so many leaves and inner nodes has room.
     pub(super) fn fits(&self, leaves: u64, inner: u64) -> bool {
-        let used = self.blocks.saturating_sub(self.reserve(inner, 0)) * self.block;
+        let used = self.blocks.saturating_sub(self.reserve(inner)) * self.block;
         leaves <= used - used.div_ceil(DEAD_PART)
     }
 
@@ -132,6 +130,26 @@ impl<'p> Room<'p> {
         let inner = now.inner().saturating_add(growth.inner).saturating_add(more);
         let higher = Room { height: self.height_after(growth.levels), ..*self };
         higher.fits(leaves, inner)
+    }
+
+    /// Whether such a tree has room when it has grown so much. Where more than a few puts wait, all
+    /// inner nodes may fall apart beside them, as they do once the height was raised: or what waits
+    /// would decide how the tree grows.
+    pub(super) fn has_room(&self, now: &Demand) -> impl Fn(Growth) -> bool {
+        let is_resized = self.policy.pages().division == Division::Even;
+        move |growth| {
+            let is_many = is_resized && growth.leaves > FEW_LEAVES;
+            let parts = if is_many { now.inner() } else { 0 };
+            self.fits_grown(now, Growth { inner: growth.inner.saturating_add(parts), ..growth })
+        }
+    }
+
+    /// Pages that so many updates of such a tree write at the most.
+    pub(super) fn written_most(&self, now: &Demand, updates: u64) -> u64 {
+        let growth = now.growth(updates);
+        let paths = path_pages(self.policy, self.height_after(growth.levels));
+        let paths = updates.saturating_mul(paths);
+        paths.saturating_add(growth.leaves).saturating_add(growth.inner)
     }
 
     /// Pages that moving what lives in a block takes at the most, whatever lives there.
@@ -153,123 +171,6 @@ impl<'p> Room<'p> {
     /// Pages of the blocks that the tree can use.
     pub(super) fn pages(&self) -> u64 {
         self.blocks * self.block
-    }
-}
-
-/// How nodes of trees that `policy` shapes grow, whose keys have `longest` bytes at the most. What
-/// falls apart is larger than it can be anywhere: so it takes half of that before it does again.
-/// Where lengths vary and keys are counted, it is cut in the middle but for one entry; and a leaf,
-/// whose keys share what they have in common, may fall apart at every put.
-pub(super) fn growth_of(policy: &Policy, longest: usize) -> Demand {
-    let pages = policy.pages();
-    let is_variable = pages.is_variable();
-    if is_variable && !pages.counts_keys() {
-        return Demand { puts_a_leaf: 1, children_a_node: 1, leaves_a_put: 2, ..Demand::default() };
-    }
-    let children = |level: u8| {
-        let layout = policy.roomiest(level);
-        let codec = pages.codec(&layout, level);
-        let most = codec.map_or(0, |codec| codec.capacity(longest, CHILD_BYTES.into()) as u32);
-        (most / 2).saturating_sub(is_variable.into()).max(1)
-    };
-    let smallest = pages.layout(policy.bounds().beta, 2);
-    let puts_a_leaf = match is_variable {
-        true => 1,
-        false => (pages.capacity(&smallest, 0) as u32 / 2).max(1),
-    };
-    Demand {
-        puts_a_leaf,
-        children_a_node: (1..HEIGHT_MOST - 1).map(children).min().unwrap_or(1),
-        leaves_a_put: if is_variable { 2 } else { 1 },
-        ..Demand::default()
-    }
-}
-
-/// True if no level gets a node more.
-pub(super) fn adds_none(added: &Added) -> bool {
-    added.iter().all(|nodes| *nodes <= 0)
-}
-
-/// Nodes of each level when these came and went.
-pub(super) fn nodes_after(nodes: &Nodes, added: &Added) -> Nodes {
-    core::array::from_fn(|level| {
-        u32::try_from(i64::from(nodes[level]) + added[level]).unwrap_or_default()
-    })
-}
-
-impl PathTree<'_> {
-    pub(super) fn room(&self) -> Room<'_> {
-        let log = &self.store.log;
-        let blocks = log.good_blocks().saturating_sub(log.pinned_blocks());
-        let blocks = (blocks, log.own_reserve());
-        Room::of(&self.policy, self.height(), log.geometry(), blocks)
-    }
-
-    /// What the tree is now, as far as room matters.
-    pub(super) fn demand(&self) -> Demand {
-        self.demand_of(&self.nodes)
-    }
-
-    /// What a tree like it of so many nodes is.
-    fn demand_of(&self, nodes: &Nodes) -> Demand {
-        let mut demand = self.growth;
-        demand.levels[..nodes.len()].copy_from_slice(nodes);
-        demand
-    }
-
-    /// True if what is planned, which adds these nodes, has room, and what so many puts add then:
-    /// with more inner nodes, or levels, there is room for fewer leaves.
-    pub(super) fn has_room_after(&self, added: &Added, puts: u64) -> bool {
-        let after = self.demand_of(&nodes_after(&self.nodes, added));
-        let room = Room { height: self.plan.layout.height, ..self.room() };
-        room.fits_grown(&after, after.growth(puts))
-    }
-
-    /// Whether the tree has room when it has grown so much. Where more than a few puts wait, all
-    /// inner nodes may fall apart beside them, as they do once the height was raised: or what waits
-    /// would decide how the tree grows.
-    pub(super) fn has_room(&self) -> impl Fn(Growth) -> bool + '_ {
-        let (demand, room) = (self.demand(), self.room());
-        let is_resized = self.store.pages.division == Division::Even;
-        move |growth| {
-            let is_many = is_resized && growth.leaves > FEW_LEAVES;
-            let parts = if is_many { demand.inner() } else { 0 };
-            room.fits_grown(&demand, Growth { inner: growth.inner.saturating_add(parts), ..growth })
-        }
-    }
-
-    /// Nodes above the leaves.
-    pub(super) fn inner_nodes(&self) -> u64 {
-        self.nodes[1..].iter().map(|nodes| u64::from(*nodes)).sum()
-    }
-
-    /// Blocks that are left alone by sweeps.
-    pub(super) fn spare_blocks(&self) -> u32 {
-        let log = &self.store.log;
-        spare_blocks(log.good_blocks().saturating_sub(log.pinned_blocks()))
-    }
-
-    /// Blocks that are to be free before a change.
-    pub(super) fn reserve_blocks(&self) -> u64 {
-        let apart = self.store.log.apart_blocks().into();
-        self.room().reserve(self.inner_nodes(), apart) + u64::from(self.spare_blocks())
-    }
-
-    /// Pages of them.
-    pub(super) fn reserve_pages(&self) -> u64 {
-        self.reserve_blocks() * self.pages_of_a_block()
-    }
-
-    /// Pages that so many updates write at the most.
-    pub(super) fn written_most(&self, updates: u64) -> u64 {
-        let growth = self.demand().growth(updates);
-        let height = self.room().height_after(growth.levels);
-        let paths = updates.saturating_mul(path_pages(&self.policy, height));
-        paths.saturating_add(growth.leaves).saturating_add(growth.inner)
-    }
-
-    pub(super) fn pages_of_a_block(&self) -> u64 {
-        self.store.log.geometry().pages_per_block().into()
     }
 }
 

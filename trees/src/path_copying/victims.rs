@@ -2,13 +2,7 @@
 
 use alloc::vec::Vec;
 
-use device::{Block, Cause};
-
-use super::PathTree;
-use index::Result;
-
-/// Blocks that are counted in one walk over the tree, where there is no table of live pages.
-const COUNTED_AT_ONCE: u32 = 64;
+use device::Block;
 
 /// What moving writes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,12 +36,12 @@ pub(super) struct Victims {
 }
 
 impl Victims {
-    fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize) -> Self {
         Victims { most, blocks: Vec::with_capacity(most) }
     }
 
     /// Takes a block in, if less lives in it than in another, or there is room for more.
-    fn offer(&mut self, block: Block, lives: u16) {
+    pub(super) fn offer(&mut self, block: Block, lives: u16) {
         let place = self.blocks.partition_point(|(other, _)| *other <= lives);
         if place == self.most {
             return;
@@ -99,50 +93,6 @@ impl Victims {
         let mut blocks: Vec<Block> = self.blocks.into_iter().map(|(_, block)| block).collect();
         blocks.sort_unstable();
         blocks
-    }
-}
-
-impl PathTree<'_> {
-    /// So many blocks that may be emptied, at the most, in which least lives.
-    pub(super) fn emptiest(&mut self, most: usize) -> Result<Victims> {
-        self.learn_live()?;
-        let mut victims = Victims::new(most);
-        let blocks = self.store.log.geometry().blocks();
-        for first in (0..blocks).step_by(COUNTED_AT_ONCE as usize) {
-            let mut lives = [0; COUNTED_AT_ONCE as usize];
-            self.count_lives(first, &mut lives)?;
-            for (block, lives) in (first..blocks).map(Block).zip(lives) {
-                let log = &self.store.log;
-                // Another sweep that writes apart frees what the last one wrote so.
-                let is_kept = log.holds_apart(block) && lives > 0;
-                let may_be = log.may_be_victim(block) && !is_kept;
-                if may_be && !self.passed_over.contains(&block) {
-                    victims.offer(block, lives);
-                }
-            }
-        }
-        Ok(victims)
-    }
-
-    /// Counts what lives in the blocks from `first` on: pages, or, where there is no table of them,
-    /// nodes, which are no fewer.
-    fn count_lives(&mut self, first: u32, into: &mut [u16]) -> Result<()> {
-        let geometry = self.store.log.geometry();
-        if self.live.is_known() {
-            for (block, lives) in (first..geometry.blocks()).map(Block).zip(into) {
-                let start = geometry.first_page(block).0;
-                *lives = self.live.count_in(start..start + geometry.pages_per_block());
-            }
-            return Ok(());
-        }
-        let root = (self.root, self.height());
-        self.walk_pages(root, Cause::Reclamation, |_, page, _| {
-            let place = geometry.block_of(page).0.checked_sub(first);
-            if let Some(lives) = place.and_then(|place| into.get_mut(place as usize)) {
-                *lives = lives.saturating_add(1);
-            }
-            Ok(())
-        })
     }
 }
 

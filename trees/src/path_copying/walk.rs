@@ -17,213 +17,176 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use device::{Block, Cause, Page};
-use store::node::{self, Codec};
+use device::{Block, Page};
+use store::node;
 
-use super::page::Header;
-use super::path_nodes::child;
-use super::rewrite::Order;
-use super::{PathTree, damage};
+use super::bare_tree::BareTree;
+use super::bare_tree::rewrite::Order;
+use super::page::child;
 use index::Result;
 
 /// What of the path a walk holds.
-struct Walk<'v> {
+struct Walk<'w, 'd> {
+    tree: &'w mut BareTree<'d>,
     /// The blocks that are emptied, in the order of their numbers.
-    victims: &'v [Block],
+    victims: &'w [Block],
     /// The lowest level of which a node is held, with all above it.
     held: u8,
     /// A bit for each level whose node has to be written.
     changed: u8,
     /// True if all inner nodes are written, apart from leaves.
     is_apart: bool,
+    /// By which the walk goes.
+    key: &'w mut Vec<u8>,
 }
 
-impl PathTree<'_> {
-    /// Rewrites what lives in `pages` of `block`, and what else in it has the same parents.
-    pub(super) fn move_in_one_walk(&mut self, block: Block, pages: Range<u32>) -> Result<()> {
-        self.walk_over((&[block], false), |tree, walk| {
-            pages.map(Page).try_for_each(|page| tree.walk_to(page, walk))
-        })
+/// Rewrites what lives in `pages` of `block`, and what else in it has the same parents.
+pub(super) fn move_in_one_walk(
+    tree: &mut BareTree<'_>,
+    (block, mut pages): (Block, Range<u32>),
+    key: &mut Vec<u8>,
+) -> Result<()> {
+    let walk_by = |walk: &mut Walk<'_, '_>| pages.try_for_each(|page| walk.move_page(Page(page)));
+    walk_over(tree, (&[block], false), key, walk_by)
+}
+
+/// Rewrites what lives in `victims`, in the order of keys, each inner node above it once; or, if
+/// `is_apart`, all of them, in blocks of their own.
+pub(super) fn sweep_in_one_walk(
+    tree: &mut BareTree<'_>,
+    victims: (&[Block], bool),
+    key: &mut Vec<u8>,
+) -> Result<()> {
+    key.clear();
+    key.extend_from_slice(tree.lowest_key());
+    walk_over(tree, victims, key, |walk| walk.sweep())
+}
+
+/// Walks by `by`, and writes what is held in the end.
+fn walk_over(
+    tree: &mut BareTree<'_>,
+    (victims, is_apart): (&[Block], bool),
+    key: &mut Vec<u8>,
+    by: impl FnOnce(&mut Walk<'_, '_>) -> Result<()>,
+) -> Result<()> {
+    let live_pages = tree.standing().live_pages;
+    let mut walk = Walk { held: tree.height(), tree, victims, changed: 0, is_apart, key };
+    let walked = by(&mut walk);
+    let Walk { tree, changed, .. } = walk;
+    // What was moved before an error need not be moved again.
+    tree.nodes.log.write_apart(is_apart);
+    let ended = match changed {
+        0 => Ok(()),
+        changed => tree.rewrite(&Order::move_of(changed.trailing_zeros() as u8)),
+    };
+    tree.nodes.log.end_apart();
+    if ended.is_err() {
+        tree.take_back(live_pages);
+    }
+    walked.and(ended)
+}
+
+impl Walk<'_, '_> {
+    fn is_victim(&self, page: Page) -> bool {
+        let block = self.tree.nodes.log.geometry().block_of(page);
+        self.victims.binary_search(&block).is_ok()
     }
 
-    /// Rewrites what lives in `victims`, in the order of keys, each inner node above it once; or,
-    /// if `is_apart`, all of them, in blocks of their own.
-    pub(super) fn sweep_in_one_walk(&mut self, victims: &[Block], is_apart: bool) -> Result<()> {
-        self.walk_over((victims, is_apart), |tree, walk| {
-            let mut key = core::mem::take(&mut tree.moved_key);
-            key.clear();
-            key.extend_from_slice(&tree.plan.lowest_key);
-            let swept = tree.sweep_from(&mut key, walk);
-            tree.moved_key = key;
-            swept
-        })
-    }
-
-    /// Walks by `by`, and writes what is held in the end.
-    fn walk_over(
-        &mut self,
-        (victims, is_apart): (&[Block], bool),
-        by: impl FnOnce(&mut Self, &mut Walk<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let live_pages = self.standing.live_pages;
-        let mut walk = Walk { victims, held: self.height(), changed: 0, is_apart };
-        let walked = by(self, &mut walk);
-        // What was moved before an error need not be moved again.
-        self.store.log.write_apart(is_apart);
-        let ended = match walk.changed {
-            0 => Ok(()),
-            changed => self.rewrite(&Order::move_of(changed.trailing_zeros() as u8)),
-        };
-        self.store.log.end_apart();
-        if ended.is_err() {
-            // The tree is as it was, but pages are counted as moved.
-            self.standing.live_pages = live_pages;
-            self.live.forget();
-        }
-        walked.and(ended)
-    }
-
-    /// Goes from parent to parent, from that of `key` on, and moves what stands in victims.
-    fn sweep_from(&mut self, key: &mut Vec<u8>, walk: &mut Walk<'_>) -> Result<()> {
-        let geometry = self.store.log.geometry();
+    /// Goes from parent to parent, from that of the key on, and moves what stands in victims.
+    fn sweep(&mut self) -> Result<()> {
         loop {
-            self.hold((key, 1), walk)?;
-            for level in 1..self.height() {
-                let block = geometry.block_of(self.path.spot(level).page);
-                if walk.is_apart || walk.victims.binary_search(&block).is_ok() {
-                    walk.changed |= 1 << level;
+            self.hold(1)?;
+            for level in 1..self.tree.height() {
+                if self.is_apart || self.is_victim(self.tree.path.spot(level).page) {
+                    self.changed |= 1 << level;
                 }
             }
-            self.move_leaves(walk)?;
-            let next = (2..self.height()).find_map(|level| {
-                let (spot, node) = (self.path.spot(level), self.path.node(level));
+            self.move_leaves()?;
+            let path = &self.tree.path;
+            let next = (2..self.tree.height()).find_map(|level| {
+                let (spot, node) = (path.spot(level), path.node(level));
                 let place = Some(spot.place() + 1).filter(|place| *place < node::count(node))?;
-                Some(spot.codec()?.key(node, place))
+                Some(spot.codec.as_ref()?.key(node, place))
             });
             match next {
-                Some(next) => next.copy_to(key),
+                Some(next) => next.copy_to(self.key),
                 None => return Ok(()),
             }
         }
     }
 
     /// Moves what lives in `page`, and the leaves beside it.
-    fn walk_to(&mut self, page: Page, walk: &mut Walk<'_>) -> Result<()> {
-        let is_live = self.live.is_live(page);
-        if is_live == Some(false) {
-            return Ok(());
-        }
+    fn move_page(&mut self, page: Page) -> Result<()> {
         // Inner nodes have their places on the path.
-        let Some(base) = self.copy_lowest(page, (is_live == Some(true), 0))? else {
+        let Some(base) = self.tree.copy_lowest(page, 0, self.key)? else {
             return Ok(());
         };
-        let key = core::mem::take(&mut self.moved_key);
-        let outcome = self.walk_by(&key, (page, base), walk);
-        self.moved_key = key;
-        outcome
-    }
-
-    /// Moves the node of level `base` in `page`, whose first key is `key`, if it lives.
-    fn walk_by(&mut self, key: &[u8], (page, base): (Page, u8), walk: &mut Walk<'_>) -> Result<()> {
-        let is_root = base + 1 == self.height();
-        let found = if is_root { self.root } else { self.hold((key, base + 1), walk)? };
+        let is_root = base + 1 == self.tree.height();
+        let found = if is_root { self.tree.root().id } else { self.hold(base + 1)? };
         if found != page {
             return Ok(());
         }
         if base == 0 {
             // Its copy was made when its key was read.
-            self.write_alone(0, walk)?;
+            self.write_alone(0)?;
         } else {
-            self.hold((key, base), walk)?;
-            walk.changed |= 1 << base;
+            self.hold(base)?;
+            self.changed |= 1 << base;
         }
-        if base > 1 { Ok(()) } else { self.move_leaves(walk) }
+        if base > 1 { Ok(()) } else { self.move_leaves() }
     }
 
     /// Moves all leaves in the victim that are children of the held parent.
-    fn move_leaves(&mut self, walk: &mut Walk<'_>) -> Result<()> {
-        let geometry = self.store.log.geometry();
-        for place in 0..node::count(self.path.node(1)) {
-            let page = child(&self.codec_on_path(1)?, self.path.node(1), place);
-            let block = geometry.block_of(page);
-            if walk.victims.binary_search(&block).is_ok() {
-                self.copy_leaf(page, Cause::Reclamation)?;
-                self.path.go_on(1, place);
-                self.write_alone(0, walk)?;
+    fn move_leaves(&mut self) -> Result<()> {
+        let codec = self.tree.path.codec(1)?;
+        for place in 0..node::count(self.tree.path.node(1)) {
+            let page = child(&codec, self.tree.path.node(1), place);
+            if self.is_victim(page) {
+                self.tree.copy_leaf(page)?;
+                self.tree.path.go_on(1, place);
+                self.write_alone(0)?;
             }
         }
         Ok(())
     }
 
-    /// Goes by `key` down to the node of level `base`, and holds it and all above it; returns the
+    /// Goes by the key down to the node of level `base`, and holds it and all above it; returns the
     /// child that the key leads on to. What is on another way is written first if it is changed.
-    fn hold(&mut self, (key, base): (&[u8], u8), walk: &mut Walk<'_>) -> Result<Page> {
-        let top = self.height() - 1;
-        let mut page = self.root;
-        for level in (base..=top).rev() {
-            if level < walk.held {
-                // A leaf stands before them.
-                let start = match level == top {
-                    true => self.leaf_bytes,
-                    false => self.path.spot(level + 1).end(),
-                };
-                let target = (&mut self.path, start);
-                self.store.copy_node((page, level), Cause::Reclamation, target)?;
-                walk.held = level;
+    fn hold(&mut self, base: u8) -> Result<Page> {
+        let mut page = self.tree.root().id;
+        for level in (base..self.tree.height()).rev() {
+            if level < self.held {
+                self.tree.copy_below((page, level))?;
+                self.held = level;
             }
-            let codec = self.codec_on_path(level)?;
-            let found = codec.search(self.path.node(level), key);
+            let path = &self.tree.path;
+            let found = path.codec(level)?.search(path.node(level), self.key);
             let place = found.unwrap_or_else(|place| place.saturating_sub(1));
-            if place != self.path.spot(level).place() {
-                self.leave(level, walk)?;
-                self.path.go_on(level, place);
+            if place != path.spot(level).place() {
+                self.leave(level)?;
+                self.tree.path.go_on(level, place);
             }
-            page = child(&codec, self.path.node(level), place);
+            page = self.tree.path.child(level)?;
         }
         Ok(page)
     }
 
-    fn codec_on_path(&self, level: u8) -> Result<Codec> {
-        let spot = self.path.spot(level);
-        spot.codec().copied().ok_or(damage(spot.page, "a node that is none"))
-    }
-
     /// Writes what is changed of the nodes that are held below `level`, which are held no more.
-    fn leave(&mut self, level: u8, walk: &mut Walk<'_>) -> Result<()> {
-        while walk.held < level {
-            if walk.changed & 1 << walk.held != 0 {
-                self.write_alone(walk.held, walk)?;
+    fn leave(&mut self, level: u8) -> Result<()> {
+        while self.held < level {
+            if self.changed & 1 << self.held != 0 {
+                self.write_alone(self.held)?;
             }
-            walk.held += 1;
+            self.held += 1;
         }
         Ok(())
     }
 
     /// Writes the node of the path of `level` as it is there, and lets the one above point to it.
-    fn write_alone(&mut self, level: u8, walk: &mut Walk<'_>) -> Result<()> {
-        let spot = *self.path.spot(level);
-        self.store.content().fill(0xFF);
-        self.copy_node_of_path(level)?;
-        let header = Header {
-            layout: spot.brief.layout,
-            lowest: level,
-            highest: level,
-            has_root: false,
-            ..self.standing
-        };
-        self.store.log.write_apart(walk.is_apart && level > 0);
-        let (page, _) = self.write_made(header, Cause::Reclamation)?;
-        if !self.path.point(level + 1, page, &mut self.scratch.other) {
-            return Err(damage(page, "a node without its child"));
-        }
-        self.store.forget_node(spot.page, level);
-        self.standing.live_pages += 1;
-        if spot.brief.lowest == level {
-            self.standing.live_pages -= 1;
-            self.live.remove(spot.page);
-        }
-        self.live.add(page);
-        walk.changed = walk.changed & !(1 << level) | 1 << (level + 1);
+    fn write_alone(&mut self, level: u8) -> Result<()> {
+        self.tree.nodes.log.write_apart(self.is_apart && level > 0);
+        self.tree.write_alone(level)?;
+        self.changed = self.changed & !(1 << level) | 1 << (level + 1);
         Ok(())
     }
 }

@@ -2,11 +2,11 @@
 
 use device::Geometry;
 
+use super::super::census::growth_of;
 use super::super::flush::Flush;
 use super::super::make::Choice;
 use super::super::policy::Policy;
 use super::super::recent::ENTRY_BYTES;
-use super::super::room::growth_of;
 use super::{Levels, room_on};
 use index::random_keys::average_bytes;
 
@@ -17,19 +17,24 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// What waits in `bytes` bytes of the tree that `choice` and `policy` describe: as many updates
-    /// as memory has room for, or the chip, on which all of them have it in the worst case.
-    pub(super) fn of(choice: &Choice, policy: &Policy, levels: &Levels, buffer: Buffer) -> Self {
+    /// What waits in `bytes` bytes for the tree that `choice` and `policy` describe: as many
+    /// updates as memory has room for, or the chip, on which all have it in the worst case.
+    pub(super) fn of(
+        choice: &Choice,
+        policy: &Policy,
+        levels: &Levels,
+        (bytes, chip): (u64, Geometry),
+    ) -> Self {
         let shape = policy.pages().shape;
         let entry = f64::from(average_bytes(shape.key)) + f64::from(average_bytes(shape.value));
-        let held = buffer.bytes as f64 / (entry + ENTRY_BYTES as f64);
-        let updates = if is_room_for(held as u64, policy, levels, buffer.chip) {
+        let held = bytes as f64 / (entry + ENTRY_BYTES as f64);
+        let updates = if is_room_for(held as u64, policy, levels, chip) {
             held
         } else {
             let (mut fitting, mut most) = (0, held as u64);
             while most - fitting > 1 {
                 let middle = fitting.midpoint(most);
-                match is_room_for(middle, policy, levels, buffer.chip) {
+                match is_room_for(middle, policy, levels, chip) {
                     true => fitting = middle,
                     false => most = middle,
                 }
@@ -69,13 +74,6 @@ impl Waiting {
     pub(super) fn regular(&self, leaves: f64) -> f64 {
         1.0 - 1.0 / self.together(leaves)
     }
-}
-
-/// An operation buffer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Buffer {
-    pub(super) bytes: u64,
-    pub(super) chip: Geometry,
 }
 
 /// True if admission lets so many updates wait for the tree, which does not last.

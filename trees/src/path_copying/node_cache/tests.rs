@@ -57,8 +57,9 @@ fn it_holds_the_nodes_that_were_used_last_as_they_were_put_in() {
                     plain.retain(|it| it.0 != page);
                 }
                 1 | 2 => {
-                    assert_eq!(cache.holds(Page(page), level), known.is_some());
-                    let found = cache.get(Page(page), level);
+                    assert_eq!(cache.find(Page(page), level).is_some(), known.is_some());
+                    let number = cache.locate(Page(page), level);
+                    let found = number.map(|number| cache.used(number));
                     let found = found.map(|(brief, node)| (*brief, node.to_vec()));
                     assert_eq!(found, known.as_ref().map(|(_, it)| (it.2, it.3.clone())));
                     if let Some((place, node)) = known {
@@ -87,7 +88,7 @@ fn it_holds_the_nodes_that_were_used_last_as_they_were_put_in() {
                 check_rooms(&cache);
             }
         }
-        let held = |it: &Node| cache.holds(Page(it.0), it.1);
+        let held = |it: &Node| cache.find(Page(it.0), it.1).is_some();
         assert!(plain.iter().all(held) && gone > 100, "{gone}");
         while cache.remove_oldest() {}
         cache.give_kept();
@@ -120,9 +121,9 @@ fn a_node_that_never_fits_leaves_the_others() {
     cache.insert((Page(1), 0), [1; BRIEF_BYTES], &[7; 400]);
     cache.insert((Page(2), 0), [1; BRIEF_BYTES], &[7; 2_000]);
     cache.insert((Page(2), 0), [1; BRIEF_BYTES], &[7; 70_000]);
-    assert!(cache.holds(Page(1), 0) && !cache.holds(Page(2), 0));
+    assert!(cache.find(Page(1), 0).is_some() && cache.find(Page(2), 0).is_none());
     let mut none = cache_of(100, 500);
     none.insert((Page(1), 0), [1; BRIEF_BYTES], &[7; 40]);
     none.remove_page(Page(1));
-    assert!(none.get(Page(1), 0).is_none() && none.memory_bytes() == 0 && none.len() == 0);
+    assert!(none.locate(Page(1), 0).is_none() && none.memory_bytes() == 0 && none.len() == 0);
 }

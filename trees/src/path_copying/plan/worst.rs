@@ -2,7 +2,9 @@
 
 use super::super::layout::Division;
 use super::super::policy::Policy;
-use super::super::room::PARTS_MORE;
+
+/// So many parts more than two a root falls into, which is larger than any node below one.
+pub(crate) const PARTS_MORE: u64 = 2;
 
 /// Pages that a path of `height` levels takes, splits aside: where a page's division can change,
 /// any node may have to stand alone.

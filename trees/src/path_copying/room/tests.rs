@@ -29,7 +29,7 @@ fn sweeps_gain_something_however_even_the_garbage_is() {
             let full = (1..).take_while(|most| room.fits(*most, inner_of(*most))).last();
             let Some(full) = full else { continue };
             let (reserve, apart) =
-                (room.reserve(inner_of(full), 0), room.apart_blocks(inner_of(full)));
+                (room.reserve(inner_of(full)), room.apart_blocks(inner_of(full)));
             // A change was made: fewer blocks are free than are to be. Every other one has as
             // much dead in it as any, and the first sweep frees none.
             let change = reserve - 2 * apart - 1;

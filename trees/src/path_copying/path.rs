@@ -4,12 +4,11 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use device::{Cause, Page};
+use device::Page;
 use store::node::{self, Codec, Stored};
 
-use super::PathTree;
 use super::layout::Pages;
-use super::path_nodes::{Brief, child};
+use super::page::{Brief, child, damage};
 use super::plan::Step;
 use index::Result;
 
@@ -19,7 +18,7 @@ pub(super) struct Spot {
     pub(super) page: Page,
     pub(super) brief: Brief,
     /// Of the node; `None` before there is one.
-    codec: Option<Codec>,
+    pub(super) codec: Option<Codec>,
     start: u32,
     end: u32,
     /// The child that the path goes on with; in the lowest node, where the key is or belongs.
@@ -41,11 +40,6 @@ impl Spot {
     /// The child that the path goes on with; in the lowest node, where the key is or belongs.
     pub(super) fn place(&self) -> usize {
         self.place as usize
-    }
-
-    /// The node's codec.
-    pub(super) fn codec(&self) -> Option<&Codec> {
-        self.codec.as_ref()
     }
 
     fn range(&self) -> core::ops::Range<usize> {
@@ -150,6 +144,17 @@ impl CopiedPath {
         &self.bytes[spot.range()]
     }
 
+    /// The codec of the node of `level`.
+    pub(super) fn codec(&self, level: u8) -> Result<Codec> {
+        let spot = self.spot(level);
+        spot.codec.ok_or(damage(spot.page, "a node that is none"))
+    }
+
+    /// The page of the child with which the path goes on below `level`.
+    pub(super) fn child(&self, level: u8) -> Result<Page> {
+        Ok(child(&self.codec(level)?, self.node(level), self.spot(level).place()))
+    }
+
     /// Lets the node of `level` point to `page` where the path goes on; false if it can't. Where
     /// lengths vary, `scratch` is as long as the node.
     pub(super) fn point(&mut self, level: u8, page: Page, scratch: &mut [u8]) -> bool {
@@ -220,59 +225,6 @@ impl CopiedPath {
             place: spot.place(),
             is_lowest_of_page: spot.brief.lowest == level,
         })
-    }
-}
-
-impl PathTree<'_> {
-    /// Goes down to the node of level `base` where `key` is or belongs, copying all nodes on the
-    /// path; true if the key stands there.
-    pub(super) fn descend(&mut self, key: &[u8], base: u8, cause: Cause) -> Result<bool> {
-        self.descend_behind(0, (key, base), cause)
-    }
-
-    /// The same, with the copies behind what stands up to `start`.
-    pub(super) fn descend_behind(
-        &mut self,
-        mut start: usize,
-        (key, base): (&[u8], u8),
-        cause: Cause,
-    ) -> Result<bool> {
-        let mut page = self.root;
-        for level in (base..self.standing.layout.height).rev() {
-            let path = &mut self.path;
-            let codec = self.store.copy_node((page, level), cause, (path, start))?;
-            let node = path.node(level);
-            let found = codec.search(node, key);
-            let place = match found {
-                Err(place) if level > 0 => place.saturating_sub(1),
-                Ok(place) | Err(place) => place,
-            };
-            start = path.spot(level).end();
-            if level > 0 {
-                page = child(&codec, node, place);
-            }
-            path.go_on(level, place);
-            if level == base {
-                return Ok(found.is_ok());
-            }
-        }
-        Ok(false)
-    }
-
-    /// Copies the leaf in `page` to where the path keeps its nodes; returns how many entries are
-    /// in it.
-    pub(super) fn copy_leaf(&mut self, page: Page, cause: Cause) -> Result<usize> {
-        let path = &mut self.path;
-        let count = self.store.visit((page, 0), cause, |brief, codec, node| {
-            path.copy((page, 0), (brief, 0), codec, node).then(|| node::count(node))
-        })?;
-        count.ok_or(super::damage(page, "its leaf is larger than it can be"))
-    }
-
-    /// The children of the root.
-    pub(super) fn count_root(&mut self, cause: Cause) -> Result<u64> {
-        let root = (self.root, self.standing.layout.height - 1);
-        self.store.visit(root, cause, |_, _, node| node::count(node) as u64)
     }
 }
 
