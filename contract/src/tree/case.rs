@@ -331,6 +331,10 @@ impl Case {
         };
         let least = self.entry.least_memory(&options, medium).expect("the case fits the tree");
         options.memory_bytes = self.memory.bytes(least).max(least);
+        if self.memory == MemoryLevel::Double && matches!(medium, MediumShape::Nand(_)) {
+            // Of a bound that is not reached a tree may use the rest.
+            options.tables_bytes = self.entry.tables_grow().then_some(1 << 20);
+        }
         options
     }
 
