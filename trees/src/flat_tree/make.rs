@@ -191,6 +191,7 @@ fn over<'d>(file: PageFile<'d>, plan: &Plan, options: &Options) -> Result<FlatTr
         is_unrecorded: false,
         is_settled: true,
         is_poisoned: false,
+        begun: 0,
         merges: 0,
         splits: 0,
         joins: 0,

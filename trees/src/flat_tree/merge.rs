@@ -181,6 +181,7 @@ impl FlatTree<'_> {
         meanwhile: Meanwhile<'_, '_>,
     ) -> Result<()> {
         self.is_poisoned = true;
+        self.begun += 1;
         let old = self.directory.partitions.get(range.clone()).unwrap_or_default();
         let low = old.first().map(|partition| partition.low.clone()).unwrap_or_default();
         let high: Option<Box<[u8]>> = self.directory.high(range.end - 1).map(Into::into);

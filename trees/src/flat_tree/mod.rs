@@ -48,7 +48,9 @@ use core::ops::Bound;
 
 use device::Meter;
 use index::parameters::{Kind, Parameter};
-use index::{Cursor, KeyRange, Meanwhile, NODES_MERGED, NODES_SPLIT, Read, Result, Resume};
+use index::{
+    Cursor, KeyRange, MERGES_BROKEN_OFF, Meanwhile, NODES_MERGED, NODES_SPLIT, Read, Result, Resume,
+};
 use index::{DeletePolicy, Statistics, Tree, TreeDescriptor, UPDATES_WAITING};
 use store::runs::{Memtable, Which};
 use store::{CheckpointId, Durability, Recovery, Update};
@@ -157,6 +159,8 @@ pub(crate) struct FlatTree<'d> {
     is_settled: bool,
     /// True while runs are changed.
     is_poisoned: bool,
+    /// Merges begun, and made.
+    begun: u64,
     merges: u64,
     splits: u64,
     joins: u64,
@@ -247,6 +251,7 @@ impl Read for FlatTree<'_> {
         tell(UPDATES_WAITING, self.memtable.held(Which::Active).0);
         tell("partitions", self.directory.partitions.len() as u64);
         tell("partitions merged", self.merges);
+        tell(MERGES_BROKEN_OFF, self.begun - self.merges);
         tell("entries in fragments", self.totals.pending);
     }
 

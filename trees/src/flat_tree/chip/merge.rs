@@ -176,6 +176,7 @@ impl ChipTree<'_> {
     /// Merges the partition at `at`.
     pub(super) fn merge(&mut self, at: usize) -> Result<()> {
         self.is_poisoned = true;
+        self.counters.begun += 1;
         let range = self.joined(at);
         let (mut expected, mut pending, mut entries, mut longest) = (0, 0, 0, 0);
         let mut reading = self.reading(Cause::Merge);

@@ -49,7 +49,10 @@ use core::fmt::Display;
 
 use device::Meter;
 use index::bounds::{EntryLimits, can_be};
-use index::{Cursor, KeyRange, NODES_MERGED, NODES_SPLIT, Read, Result, Resume, UPDATES_WAITING};
+use index::{
+    Cursor, KeyRange, MERGES_BROKEN_OFF, NODES_MERGED, NODES_SPLIT, Read, Result, Resume,
+    UPDATES_WAITING,
+};
 use index::{Statistics, Tree};
 use store::runs::{Memtable, Which};
 use store::{EntryShape, Recovery, Update};
@@ -93,6 +96,8 @@ pub(super) struct ChipTree<'d> {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
+    /// Merges begun, and made.
+    begun: u64,
     merges: u64,
     splits: u64,
     joins: u64,
@@ -163,6 +168,7 @@ impl Read for ChipTree<'_> {
         tell(UPDATES_WAITING, self.memtable.held(Which::Active).0);
         tell("partitions", self.directory.parts.len() as u64);
         tell("partitions merged", self.counters.merges);
+        tell(MERGES_BROKEN_OFF, self.counters.begun - self.counters.merges);
         tell("entries in fragments", self.totals.pending);
         tell("pages moved", self.counters.moved);
     }
