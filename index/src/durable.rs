@@ -510,12 +510,10 @@ impl<T: Tree> Index for Durable<T> {
 
     fn close(&mut self) -> Result<()> {
         if self.state == State::Closed {
-            return self.change(|tree| {
-                if !tree.recovery().is_closed() {
-                    tree.recovery_mut().shut()?;
-                }
-                tree.closed()
-            });
+            return match self.tree.recovery().is_closed() {
+                true => Ok(()),
+                false => self.change(|tree| Ok(tree.recovery_mut().shut()?)),
+            };
         }
         self.begin()?;
         self.change(|tree| {

@@ -108,8 +108,8 @@ pub trait Tree: Read {
         Ok(())
     }
 
-    /// The index is closed, and the last checkpoint has everything: room may be given back to the
-    /// system that only what comes would need.
+    /// The checkpoint of a closing was just made, and names all that is in use: room may be given
+    /// back to the system that only what comes would need.
     ///
     /// # Errors
     /// The device failed.
