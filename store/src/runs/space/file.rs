@@ -185,7 +185,7 @@ impl<'d> FileSpace<'d> {
     }
 
     /// Gives room back to the system: all behind the last page in use. The last checkpoint must
-    /// hold everything.
+    /// name nothing else, or an opening finds the end of the device before it.
     ///
     /// # Errors
     /// The device failed.

@@ -344,24 +344,46 @@ impl<'d> Ground<'d> {
             return Ok(());
         }
         let unit = into.len() as u32;
-        let all = (before + behind) * unit;
-        let (alone, together) = self.read_costs(unit, all);
-        if all == unit || all > GROUP || !self.held.reads_group(alone, together - alone) {
-            self.log.read(address, offset, into, Cause::Lookup)?;
-            self.held.hold(address, offset, (into, false));
+        let group = (offset - before * unit, (before + behind) * unit);
+        if self.reads_group(unit, group.1) && self.read_group(address, group, (before, into)) {
             return Ok(());
         }
-        let (first, mut group) = (offset - before * unit, [0; GROUP as usize]);
-        let group = &mut group[..all as usize];
-        self.log.read(address, first, group, Cause::Lookup)?;
+        self.log.read(address, offset, into, Cause::Lookup)?;
+        self.held.hold(address, offset, (into, false));
+        Ok(())
+    }
+
+    /// True if a unit is to be read with its neighbours, `all` bytes in all.
+    fn reads_group(&mut self, unit: u32, all: u32) -> bool {
+        if all <= unit || all > GROUP {
+            return false;
+        }
+        let (alone, together) = self.read_costs(unit, all);
+        self.held.reads_group(alone, together - alone)
+    }
+
+    /// Reads the units in `bytes` bytes of a page from `first` on, of which that at `place` is
+    /// wanted; false if they can't be read: a neighbour may be damaged where the unit is not.
+    fn read_group(
+        &mut self,
+        page: Page,
+        (first, bytes): (u32, u32),
+        (place, into): (u32, &mut [u8]),
+    ) -> bool {
+        let mut group = [0; GROUP as usize];
+        let group = &mut group[..bytes as usize];
+        if self.log.read(page, first, group, Cause::Lookup).is_err() {
+            return false;
+        }
         self.held.note_group();
-        for (place, bytes) in (0..).zip(group.chunks(unit as usize)) {
-            self.held.hold(address, first + place * unit, (bytes, place != before));
-            if place == before {
+        let unit = into.len();
+        for (at, bytes) in (0..).zip(group.chunks(unit)) {
+            self.held.hold(page, first + at * unit as u32, (bytes, at != place));
+            if at == place {
                 into.copy_from_slice(bytes);
             }
         }
-        Ok(())
+        true
     }
 
     /// What reading so many bytes costs, and so many more of the same page.

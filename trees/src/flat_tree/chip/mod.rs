@@ -6,8 +6,9 @@
 //!
 //! One update, from top to bottom: [`ChipTree::take`](updates) puts it into the memory; [`merge`]
 //! writes the fullest partitions and merges others; [`policy`] says which; [`write`] makes units in
-//! the page that is being filled, and [`ground`] programs it. [`lookup`] and [`range`] read,
-//! [`admission`] counts room, and [`reclaim`] moves pages out of blocks in which little lives.
+//! the page that is being filled, and [`ground`] programs it. [`lookup`] and [`range`] read, and
+//! [`held`] has what lookups read lately; [`admission`] counts room, and [`reclaim`] moves pages
+//! out of blocks in which little lives.
 //!
 //! # Choices
 //! - The root record is the whole directory, and the journal has what waits in memory, as on

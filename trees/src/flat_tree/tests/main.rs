@@ -8,16 +8,21 @@
 )]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use contract::nand::{Hook, Hooked, Read};
 use contract::share;
 use contract::torture::{Plan, Witness, assert_clean, cells, torture};
-use device::{DiskCosts, Medium, SectorGeometry};
+use device::{Cause, DiskCosts, Geometry, Medium, Nand, NandCosts, SectorGeometry};
 use index::Update;
 use index::parameters::Settings;
-use index::{EntryShape, Index, KeyRange, Lookup, MediumShape, Options, Profile, TreeDescriptor};
+use index::{
+    Durability, EntryShape, Index, KeyRange, Lookup, MediumShape, Options, Profile, TreeDescriptor,
+};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use sim::SimulatedDisk;
+use sim::{SimulatedDisk, SimulatedNand};
 
 fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("flat-tree").unwrap()
@@ -66,6 +71,7 @@ fn nothing_acknowledged_is_lost_when_the_power_is_cut() {
     assert_clean(&rows);
     println!("{all}");
     assert!(all.cuts >= cuts && all.merges > 0 && all.splits > 0, "{all}");
+    assert!(all.cuts_in_merges > 0, "{all}");
 }
 
 #[test]
@@ -216,4 +222,54 @@ fn overwriting_and_lookups_cost_what_is_predicted() {
             assert!(off < 0.2, "{memory}: {predicted} pages predicted, {measured} measured");
         }
     }
+}
+
+/// Reads nothing longer than a unit for a lookup.
+struct BadNeighbours(Arc<AtomicU64>);
+
+impl Hook<SimulatedNand> for BadNeighbours {
+    fn read(&mut self, chip: &mut SimulatedNand, read: Read<'_>) -> device::Result<u16> {
+        if read.cause == Cause::Lookup && read.into.len() > 100 {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            return Err(device::Error::Uncorrectable { page: read.page });
+        }
+        read.on(chip)
+    }
+}
+
+/// Overwrites keys on a chip until its blocks are used again, and looks them up between.
+fn overwrite_and_look_up(chip: Box<dyn Nand + '_>) {
+    let settings = Settings::parse("flat-tree", entry().parameters, []).unwrap();
+    let mut options = Options::new(EntryShape::fixed(8, 8), 64 << 10, settings);
+    // All that is looked up is held until its page is written anew.
+    (options.tables_bytes, options.durability) = (Some(8 << 20), Some(Durability::Batch));
+    let mut index = (entry().create)(Medium::Nand(chip), &options).unwrap();
+    let (mut random, mut model) = (ChaCha8Rng::seed_from_u64(7), BTreeMap::new());
+    for round in 0..60_000 {
+        let number = random.random_range(0..4000);
+        put(&mut *index, number, round);
+        model.insert(number, round);
+        let number = random.random_range(0..4000);
+        let mut found = [0; 8];
+        let length = index.get(&key(number), 0, &mut found).unwrap();
+        let found = length.map(|_| u64::from_be_bytes(found));
+        assert_eq!(found, model.get(&number).copied(), "round {round}, number {number}");
+    }
+    assert!(index.meter().unwrap().total().block_erases > 40);
+}
+
+#[test]
+fn a_lookup_finds_what_stands_on_the_chip_though_pages_are_written_anew() {
+    let geometry = Geometry::new(2048, 16, 48).unwrap();
+    overwrite_and_look_up(Box::new(SimulatedNand::new(geometry, NandCosts::default())));
+}
+
+#[test]
+fn a_lookup_does_without_neighbours_that_cannot_be_read() {
+    let geometry = Geometry::new(2048, 16, 48).unwrap();
+    let chip = SimulatedNand::new(geometry, NandCosts::default());
+    let refused = Arc::new(AtomicU64::new(0));
+    let hook = BadNeighbours(Arc::clone(&refused));
+    overwrite_and_look_up(Box::new(Hooked { chip, hook }));
+    assert!(refused.load(Ordering::Relaxed) > 100);
 }

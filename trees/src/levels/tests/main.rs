@@ -233,6 +233,33 @@ fn a_file_is_as_long_as_what_was_loaded_and_gets_shorter_when_it_is_closed() {
 }
 
 #[test]
+fn a_file_opens_once_its_checkpoint_was_forgotten_and_it_was_closed() {
+    let varying = EntryShape { key: Width::Variable, value: Width::Variable };
+    for (name, many) in ["fd-tree", "lsm"].into_iter().flat_map(|it| (1..9).map(move |n| (it, n))) {
+        let entry = find(name).unwrap();
+        let mut disk = RamDisk::growing(SectorGeometry::new(4096, 20_000).unwrap());
+        let settings = Settings::parse(entry.name, entry.parameters, [("head", "65536")]).unwrap();
+        let mut options = Options::new(varying, 4 << 20, settings);
+        options.durability = Some(Durability::Batch);
+        drop((entry.create)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap());
+        let mut session = |work: &dyn Fn(&mut dyn Index)| {
+            let mut index = (entry.open)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap();
+            assert_eq!(findings(&mut *index), Vec::<String>::new(), "{name}, {many}");
+            work(&mut *index);
+            index.close().unwrap();
+        };
+        let put = |index: &mut dyn Index, number: u32| {
+            index.update(&[Update::Put { key: &key(number), value: &[7; 300] }]).unwrap();
+        };
+        session(&|index| (0..many * 400).for_each(|number| put(index, number)));
+        session(&|index| drop(index.checkpoint(Some("name")).unwrap()));
+        session(&|index| (0..many * 100).for_each(|number| put(index, number)));
+        session(&|index| index.forget("name").unwrap());
+        session(&|_| {});
+    }
+}
+
+#[test]
 fn what_is_lost_of_a_merge_under_way_is_made_again() {
     for name in ["fd-tree", "lsm"] {
         let mut disk = RamDisk::new(SectorGeometry::new(512, 40_000).unwrap());
