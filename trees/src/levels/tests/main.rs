@@ -252,7 +252,9 @@ fn a_file_opens_once_its_checkpoint_was_forgotten_and_it_was_closed() {
             index.update(&[Update::Put { key: &key(number), value: &[7; 300] }]).unwrap();
         };
         session(&|index| (0..many * 400).for_each(|number| put(index, number)));
-        session(&|index| drop(index.checkpoint(Some("name")).unwrap()));
+        session(&|index| {
+            index.checkpoint(Some("name")).unwrap();
+        });
         session(&|index| (0..many * 100).for_each(|number| put(index, number)));
         session(&|index| index.forget("name").unwrap());
         session(&|_| {});
