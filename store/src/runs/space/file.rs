@@ -225,8 +225,8 @@ impl Space for FileSpace<'_> {
         if u64::from(pages) > self.pages_free() {
             return Err(self.full());
         }
-        if cause == Cause::Load {
-            // It does not know how much comes, and takes pages as it writes them.
+        if cause == Cause::Load && self.held.is_some() {
+            // It does not know how much comes, and the disk grows as that is written.
             self.promised += pages;
             return Ok(Reserved { extents: Vec::new(), pages });
         }

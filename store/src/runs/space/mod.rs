@@ -109,7 +109,7 @@ pub trait Space: Send {
     fn identity(&self) -> u64;
 
     /// Room for `pages` pages, one behind the other where that can be. A device that can grow has
-    /// it from now on, but for a load, which takes pages as it writes them.
+    /// it from now on, but for a load, which takes pages there as it writes them.
     ///
     /// # Errors
     /// There is none, or the device failed.
