@@ -18,21 +18,28 @@ use alloc::vec::Vec;
 
 use device::{Cause, Geometry, Page};
 
-use super::record::{Epoch, Form};
-use super::{PageKind, PageLog, PageLogOptions};
+use super::own_pages::{CHECKSUM_BYTES, Form, OwnPages};
+use super::record::Epoch;
+use super::{PageKind, PageLogOptions};
 use crate::bytes::{Reader, Writer};
 use crate::canary::Canary;
 use crate::journal_record::{self, RECORD_HEADER, UPDATE_HEADER, UpdateHead};
 use crate::{Error, Replayed, Result, Update};
 
-const HEADER: usize = 20;
-const CHECKSUM_BYTES: usize = 4;
+/// Bytes between the checksum of a page and the stream.
+const BEFORE_STREAM: usize = 16;
+const HEADER: usize = CHECKSUM_BYTES + BEFORE_STREAM;
 
 /// What a journal takes at most where nothing is said.
 const PAGES_USUAL: u32 = 64;
 
 /// The fewest pages with which a journal works.
 pub(super) const PAGES_LEAST: u32 = 4;
+
+/// Bytes of the stream that a page has room for.
+fn room(own: &OwnPages<'_>, form: Form) -> usize {
+    own.content_bytes(form) - HEADER
+}
 
 /// The journal at its end, or, after an opening, where it is read.
 #[derive(Debug, Default)]
@@ -125,91 +132,88 @@ impl Journal {
             ..Self::default()
         };
     }
-}
-
-impl PageLog<'_> {
-    fn journal_room(&self, form: Form) -> usize {
-        self.content_bytes_of(form) - HEADER
-    }
 
     /// True if a record of `bytes` bytes has to wait for a checkpoint.
-    pub(super) fn journal_is_full_for(&self, bytes: u64) -> Result<bool> {
-        let room = self.journal_room(Form::Once) as u64;
-        let pages = (self.journal.used as u64 + bytes).div_ceil(room);
+    pub(super) fn is_full_for(&self, own: &OwnPages<'_>, bytes: u64) -> Result<bool> {
+        let room = room(own, Form::Once) as u64;
+        let pages = (self.used as u64 + bytes).div_ceil(room);
         // One page is kept for the end of what is acknowledged.
-        let most = u64::from(self.journal.pages_most) - 1;
+        let most = u64::from(self.pages_most) - 1;
         if bytes.div_ceil(room) > most {
             return Err(Error::LongBatch { bytes, limit: most * room });
         }
-        let written = u64::from(self.journal.written) + u64::from(self.journal.records);
+        let written = u64::from(self.written) + u64::from(self.records);
         Ok(written + pages > most)
     }
 
     /// Writes the record of `batch`; pages are programmed as they get full.
-    pub(super) fn append_record(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        journal_record::write(batch, &mut |bytes| self.append_bytes(bytes))
+    pub(super) fn append_record(
+        &mut self,
+        own: &mut OwnPages<'_>,
+        batch: &[Update<'_>],
+    ) -> Result<()> {
+        journal_record::write(batch, &mut |bytes| self.append_bytes(own, bytes))
     }
 
     /// Writes the record of a tree's delta, if there is room; false if there is none.
-    pub(super) fn append_delta(&mut self, delta: &[u8]) -> Result<bool> {
+    pub(super) fn append_delta(&mut self, own: &mut OwnPages<'_>, delta: &[u8]) -> Result<bool> {
         let bytes = journal_record::delta_bytes(delta.len());
-        if self.journal_is_full_for(bytes)? {
+        if self.is_full_for(own, bytes)? {
             return Ok(false);
         }
-        journal_record::write_delta(delta, &mut |bytes| self.append_bytes(bytes)).map(|()| true)
+        journal_record::write_delta(delta, &mut |bytes| self.append_bytes(own, bytes))
+            .map(|()| true)
     }
 
-    fn append_bytes(&mut self, mut bytes: &[u8]) -> Result<()> {
+    fn append_bytes(&mut self, own: &mut OwnPages<'_>, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
-            if self.journal.used == self.journal_room(Form::Once) {
-                self.write_journal_page(Form::Once)?;
+            if self.used == room(own, Form::Once) {
+                self.write_page(own, Form::Once)?;
             }
-            let at = self.content_start() + HEADER + self.journal.used;
-            let length = bytes.len().min(self.page.len() - at);
+            let into = &mut own.content_mut()[BEFORE_STREAM + self.used..];
+            let length = bytes.len().min(into.len());
             let (now, rest) = bytes.split_at(length);
-            self.page[at..at + length].copy_from_slice(now);
-            self.journal.used += length;
+            into[..length].copy_from_slice(now);
+            self.used += length;
             bytes = rest;
         }
         Ok(())
     }
 
     /// Programs what of the stream is in no page yet, so that its end stands twice.
-    pub(super) fn sync_journal(&mut self) -> Result<()> {
-        if self.journal.used == 0 {
+    pub(super) fn sync(&mut self, own: &mut OwnPages<'_>) -> Result<()> {
+        if self.used == 0 {
             return Ok(());
         }
-        if self.journal.used > self.journal_room(Form::Twice) {
-            self.write_journal_page(Form::Once)?;
+        if self.used > room(own, Form::Twice) {
+            self.write_page(own, Form::Once)?;
         }
-        self.write_journal_page(Form::Twice)
+        self.write_page(own, Form::Twice)
     }
 
-    fn write_journal_page(&mut self, form: Form) -> Result<()> {
-        let start = self.content_start();
-        let (epoch, index) = (self.journal.epoch.id, self.journal.written);
-        let used = self.journal.used;
-        self.page[start + HEADER + used..].fill(0xFF);
-        let mut to = Writer::new(&mut self.page[start + CHECKSUM_BYTES..]);
-        to.u64(epoch);
-        to.u32(index);
-        to.u32(used as u32);
-        self.append(PageKind::Journal, form, Cause::Journal)?;
-        self.journal.written += 1;
-        self.journal.used = 0;
-        self.journal.end = self.sequence - 1;
+    fn write_page(&mut self, own: &mut OwnPages<'_>, form: Form) -> Result<()> {
+        let content = own.content_mut();
+        content[BEFORE_STREAM + self.used..].fill(0xFF);
+        let mut to = Writer::new(content);
+        to.u64(self.epoch.id);
+        to.u32(self.written);
+        to.u32(self.used as u32);
+        own.append(PageKind::Journal, form, Cause::Journal)?;
+        self.written += 1;
+        self.used = 0;
+        self.end = own.pages.sequence - 1;
         Ok(())
     }
 
     /// Takes the pages of the journal of the last checkpoint, in their order, for the replay:
     /// `pages` are all that have the kind.
-    pub(super) fn find_journal(&mut self, pages: &[Page]) -> Result<()> {
-        self.journal.begin(self.journal.epoch);
+    pub(super) fn find(&mut self, own: &mut OwnPages<'_>, pages: &[Page]) -> Result<()> {
+        self.begin(self.epoch);
         // Whatever stands there now may be part of it.
-        self.journal.end = self.sequence;
+        self.end = own.pages.sequence;
         for page in pages {
-            let index = self.journal.found.len() as u32;
-            let Some((found, used)) = self.read_journal_page(*page)? else {
+            let index = self.found.len() as u32;
+            let Some((found, used)) = self.read_page(own, *page)? else {
                 // Torn by a cut, or refused and written again behind.
                 continue;
             };
@@ -217,105 +221,106 @@ impl PageLog<'_> {
                 // A program that was refused may have left all of it, and it came again.
                 continue;
             }
-            let is_too_long = index == self.journal.pages_most;
+            let is_too_long = index == self.pages_most;
             if found != index || is_too_long {
                 return Err(Error::DamagedJournal { page: index });
             }
-            self.journal.found.push(*page);
-            self.journal.left += used as u64;
+            self.found.push(*page);
+            self.left += used as u64;
         }
         Ok(())
     }
 
     /// Reads a page of this epoch's journal: its index, and bytes of the stream in it.
-    fn read_journal_page(&mut self, page: Page) -> Result<Option<(u32, usize)>> {
-        let taken = self.mistake.is(Canary::TornPageAccepted).then_some(Form::Once);
-        let Some(form) = self.read_own(page, Cause::Recovery)?.or(taken) else {
+    fn read_page(&self, own: &mut OwnPages<'_>, page: Page) -> Result<Option<(u32, usize)>> {
+        let taken = own.pages.mistake.is(Canary::TornPageAccepted).then_some(Form::Once);
+        let Some(form) = own.read(page, Cause::Recovery)?.or(taken) else {
             return Ok(None);
         };
-        let mut from = Reader::new(&self.page[self.content_start() + CHECKSUM_BYTES..]);
+        let mut from = Reader::new(own.content());
         let (Some(epoch), Some(index), Some(used)) = (from.u64(), from.u32(), from.u32()) else {
             return Ok(None);
         };
         let used = used as usize;
         let is_present =
-            epoch == self.journal.epoch.id || self.mistake.is(Canary::StaleJournalReplayed);
-        let is_whole = is_present && used <= self.journal_room(form);
+            epoch == self.epoch.id || own.pages.mistake.is(Canary::StaleJournalReplayed);
+        let is_whole = is_present && used <= room(own, form);
         Ok(is_whole.then_some((index, used)))
     }
 
     /// The next update to replay; only those of whole records are.
-    pub(super) fn next_in_journal<'b>(
+    pub(super) fn next_replayed<'b>(
         &mut self,
+        own: &mut OwnPages<'_>,
         buffer: &'b mut [u8],
     ) -> Result<Option<Replayed<'b>>> {
-        let damaged = Error::DamagedJournal { page: self.journal.next as u32 };
-        while self.journal.record == 0 {
+        let damaged = Error::DamagedJournal { page: self.next as u32 };
+        while self.record == 0 {
             let mut head = [0; RECORD_HEADER];
-            if self.journal.left < RECORD_HEADER as u64 {
+            if self.left < RECORD_HEADER as u64 {
                 return Ok(None);
             }
-            self.take_bytes(&mut head)?;
-            self.journal.record = u32::from_le_bytes(head);
-            let is_half = self.journal.left < u64::from(self.journal.record);
-            if is_half && !self.mistake.is(Canary::HalfBatchReplayed) {
+            self.take_bytes(own, &mut head)?;
+            self.record = u32::from_le_bytes(head);
+            let is_half = self.left < u64::from(self.record);
+            if is_half && !own.pages.mistake.is(Canary::HalfBatchReplayed) {
                 // Half a record: its batch was never acknowledged.
-                self.journal.left = 0;
-                self.journal.record = 0;
+                self.left = 0;
+                self.record = 0;
                 return Ok(None);
             }
         }
-        let is_half = self.journal.left < u64::from(self.journal.record).min(64);
-        if is_half && self.mistake.is(Canary::HalfBatchReplayed) {
+        let is_half = self.left < u64::from(self.record).min(64);
+        if is_half && own.pages.mistake.is(Canary::HalfBatchReplayed) {
             return Ok(None);
         }
         let mut head = [0; UPDATE_HEADER];
-        if (self.journal.record as usize) < UPDATE_HEADER {
+        if (self.record as usize) < UPDATE_HEADER {
             return Err(damaged);
         }
-        self.take_bytes(&mut head)?;
+        self.take_bytes(own, &mut head)?;
         let head = UpdateHead::decode(head).ok_or(damaged)?;
         let all = (UPDATE_HEADER + head.key_bytes) as u64 + u64::from(head.value_bytes);
-        let left = u64::from(self.journal.record).checked_sub(all).ok_or(damaged)?;
-        self.journal.record = left as u32;
+        let left = u64::from(self.record).checked_sub(all).ok_or(damaged)?;
+        self.record = left as u32;
         let bytes = head.key_bytes + head.value_bytes as usize;
         let buffer = buffer.get_mut(..bytes).ok_or(damaged)?;
-        self.take_bytes(buffer)?;
-        self.journal.replayed += 1;
+        self.take_bytes(own, buffer)?;
+        self.replayed += 1;
         let (key, value) = buffer.split_at(head.key_bytes);
         Ok(Some(head.kind.replayed(key, value)))
     }
 
     /// Reads the page of the journal again that is replayed, after the log's own page was used.
-    pub(super) fn read_journal_again(&mut self) -> Result<()> {
-        let damaged = Error::DamagedJournal { page: self.journal.next as u32 };
-        let Some(place) = self.journal.next.checked_sub(1) else {
+    pub(super) fn read_again(&mut self, own: &mut OwnPages<'_>) -> Result<()> {
+        let damaged = Error::DamagedJournal { page: self.next as u32 };
+        let Some(place) = self.next.checked_sub(1) else {
             return Ok(());
         };
-        let page = *self.journal.found.get(place).ok_or(damaged)?;
-        self.read_journal_page(page)?.ok_or(damaged).map(drop)
+        let page = *self.found.get(place).ok_or(damaged)?;
+        self.read_page(own, page)?.ok_or(damaged).map(drop)
     }
 
     /// Reads the next bytes of the stream.
     ///
     /// The tree may have used the log between two updates, but not its own page, for nothing is
     /// recorded while a journal is replayed.
-    fn take_bytes(&mut self, mut into: &mut [u8]) -> Result<()> {
-        let damaged = Error::DamagedJournal { page: self.journal.next as u32 };
-        self.journal.left = self.journal.left.checked_sub(into.len() as u64).ok_or(damaged)?;
+    fn take_bytes(&mut self, own: &mut OwnPages<'_>, mut into: &mut [u8]) -> Result<()> {
+        let damaged = Error::DamagedJournal { page: self.next as u32 };
+        self.left = self.left.checked_sub(into.len() as u64).ok_or(damaged)?;
         while !into.is_empty() {
-            if self.journal.read == self.journal.used {
-                let page = *self.journal.found.get(self.journal.next).ok_or(damaged)?;
-                let (_, used) = self.read_journal_page(page)?.ok_or(damaged)?;
-                self.journal.next += 1;
-                (self.journal.used, self.journal.read) = (used, 0);
+            if self.read == self.used {
+                let page = *self.found.get(self.next).ok_or(damaged)?;
+                let (_, used) = self.read_page(own, page)?.ok_or(damaged)?;
+                self.next += 1;
+                (self.used, self.read) = (used, 0);
                 continue;
             }
-            let at = self.content_start() + HEADER + self.journal.read;
-            let length = into.len().min(self.journal.used - self.journal.read);
+            let from = &own.content()[BEFORE_STREAM + self.read..];
+            let length = into.len().min(self.used - self.read);
             let (now, rest) = into.split_at_mut(length);
-            now.copy_from_slice(&self.page[at..at + length]);
-            self.journal.read += length;
+            now.copy_from_slice(&from[..length]);
+            self.read += length;
             into = rest;
         }
         Ok(())

@@ -1,22 +1,15 @@
 //! The mistakes that tests make on purpose, as far as they need more than a condition.
 
-use alloc::vec::Vec;
-
 use device::{Block, Cause, Nand, Page};
 
-use super::PageLog;
+use super::pages::Pages;
 use crate::Result;
 use crate::canary::Canary;
 
-impl PageLog<'_> {
+impl Pages<'_> {
     /// Keeps a page of the tree back, so that the record of a checkpoint comes before it; the one
     /// that was kept back is programmed. False if that mistake is not to be made.
-    pub(super) fn hold_back(
-        &mut self,
-        page: Page,
-        (bytes, spare): (&[u8], &[u8]),
-        _cause: Cause,
-    ) -> Result<bool> {
+    pub(super) fn hold_back(&mut self, page: Page, (bytes, spare): (&[u8], &[u8])) -> Result<bool> {
         if !self.mistake.is(Canary::RecordBeforePages) {
             return Ok(false);
         }
@@ -54,12 +47,5 @@ impl PageLog<'_> {
             // Where the power is cut, the next operation tells.
             let _ = self.erase(block, Cause::Reclamation);
         }
-    }
-
-    /// The root record that the next checkpoint gets.
-    pub(super) fn root_to_record(&mut self, root: &[u8]) -> Vec<u8> {
-        let before = core::mem::replace(&mut self.root_before, root.to_vec());
-        let is_wrong = self.mistake.is(Canary::WrongRootRecord) && !before.is_empty();
-        if is_wrong { before } else { root.to_vec() }
     }
 }

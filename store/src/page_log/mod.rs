@@ -32,46 +32,41 @@ mod journal;
 #[cfg(feature = "canaries")]
 mod mistakes;
 mod opening;
+mod own_pages;
+mod pages;
 mod record;
 mod recovery;
 mod stale;
 mod stream;
+mod survey;
 mod tag;
 mod whole_blocks;
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use device::{Block, Cause, Geometry, Meter, Nand, NandCosts, Page, Watched};
+use device::{Block, Cause, Geometry, Meter, Nand, NandCosts, Page};
 
-use crate::canary::{Canary, Mistake};
 use crate::{Error, Result};
 use blocks::Blocks;
 use checkpoint::Checkpoints;
 use journal::Journal;
 pub use opening::{PageLogDescription, PageLogOptions};
+use own_pages::OwnPages;
 use stream::Stream;
-use tag::{APART_KIND, Place};
+use tag::APART_KIND;
 pub use tag::{PageKind, TREE_KINDS, Tag};
 
 /// Pages of raw flash in the order in which they were programmed.
 pub struct PageLog<'d> {
-    nand: Watched<Box<dyn Nand + 'd>>,
-    geometry: Geometry,
     options: PageLogOptions,
-    blocks: Blocks,
+    /// Pages of the journal and of records of checkpoints, and below them the chip's.
+    own: OwnPages<'d>,
     /// Where pages of the tree go.
     tree: Stream,
     /// Where those go that the tree writes apart from the others.
     apart: Stream,
     is_apart: bool,
-    /// Where the journal and records of checkpoints go.
-    own: Stream,
-    /// The sequence of the next page.
-    sequence: u64,
-    /// One page: of the journal, or of a checkpoint's record.
-    page: Vec<u8>,
     journal: Journal,
     checkpoints: Checkpoints,
     /// Bytes of the longest root record that the tree may come to write.
@@ -82,10 +77,6 @@ pub struct PageLog<'d> {
     gives_back: bool,
     /// True if what told that something came after the checkpoint that was opened may be erased.
     may_be_untold: bool,
-    mistake: Mistake,
-    /// The tree's last page, its bytes and its spare area, which a mistake keeps back.
-    #[cfg(feature = "canaries")]
-    held: Option<(Page, Vec<u8>, Vec<u8>)>,
     /// The root record of the checkpoint before.
     #[cfg(feature = "canaries")]
     root_before: Vec<u8>,
@@ -110,31 +101,35 @@ impl<'d> PageLog<'d> {
     /// The shape of the chip.
     #[must_use]
     pub const fn geometry(&self) -> Geometry {
-        self.geometry
+        self.own.pages.geometry
+    }
+
+    const fn blocks(&self) -> &Blocks {
+        &self.own.pages.blocks
     }
 
     /// The chip's books, if it keeps any.
     #[must_use]
     pub fn meter(&self) -> Option<&Meter> {
-        self.nand.meter()
+        self.own.pages.nand.meter()
     }
 
     /// What the chip's operations cost, if that is known.
     #[must_use]
     pub fn costs(&self) -> Option<&NandCosts> {
-        self.nand.costs()
+        self.own.pages.nand.costs()
     }
 
     /// Where the content of a page begins: behind the tag, unless that stands in the spare area.
     #[must_use]
     pub fn content_start(&self) -> usize {
-        content_start(self.geometry)
+        self.own.pages.content_start()
     }
 
     /// Bytes of a page that are its content.
     #[must_use]
     pub fn content_bytes(&self) -> usize {
-        self.geometry.page_bytes() as usize - self.content_start()
+        self.own.pages.content_bytes()
     }
 
     /// Bytes of a page on `chip` that are its content.
@@ -146,13 +141,13 @@ impl<'d> PageLog<'d> {
     /// Bytes of memory that the log takes beside its table: see [`PageLog::least_memory`].
     #[must_use]
     pub fn buffer_bytes(&self) -> u64 {
-        self.page.len() as u64 + self.journal.memory_bytes()
+        self.own.memory_bytes() + self.journal.memory_bytes()
     }
 
     /// Bytes of the table of blocks.
     #[must_use]
     pub fn table_bytes(&self) -> u64 {
-        Self::table_bytes_on(self.geometry)
+        Self::table_bytes_on(self.geometry())
     }
 
     /// Bytes of the table of blocks of such a chip.
@@ -189,12 +184,10 @@ impl<'d> PageLog<'d> {
     /// # Errors
     /// No block is free, or the chip failed.
     pub fn reserve(&mut self, pages: u32, into: &mut Vec<Page>, cause: Cause) -> Result<u64> {
-        self.reserve_in(self.stream_of_tree(), pages, into, cause)?;
-        Ok(self.sequence)
-    }
-
-    fn stream_of_tree(&self) -> StreamOf {
-        if self.is_apart { StreamOf::Apart } else { StreamOf::Tree }
+        let left = self.kept_back(self.own_reserve());
+        let stream = if self.is_apart { &mut self.apart } else { &mut self.tree };
+        self.own.pages.reserve(stream, (pages, left), into, cause)?;
+        Ok(self.own.pages.sequence)
     }
 
     /// From now on pages go to blocks apart from the others, or no longer.
@@ -205,19 +198,19 @@ impl<'d> PageLog<'d> {
     /// True if `block` holds pages that were written apart.
     #[must_use]
     pub fn holds_apart(&self, block: Block) -> bool {
-        self.blocks.is_apart(block)
+        self.blocks().is_apart(block)
     }
 
     /// How many such blocks there are that are neither released nor kept by a named checkpoint.
     #[must_use]
     pub fn apart_blocks(&self) -> u32 {
-        self.blocks.apart()
+        self.blocks().apart()
     }
 
     /// As [`PageLog::write_apart`] with false; and the next that go apart begin another block.
     pub fn end_apart(&mut self) {
         self.is_apart = false;
-        self.apart = Stream::default();
+        self.apart.end();
     }
 
     /// Programs `bytes`, a whole page whose content begins at [`PageLog::content_start`], at
@@ -233,8 +226,11 @@ impl<'d> PageLog<'d> {
         kind: PageKind,
         cause: Cause,
     ) -> Result<()> {
-        let kind = if self.is_apart { PageKind::Tree(APART_KIND) } else { kind };
-        self.program_in(self.stream_of_tree(), page, bytes, (kind, cause))
+        let (stream, kind) = match self.is_apart {
+            true => (&mut self.apart, PageKind::Tree(APART_KIND)),
+            false => (&mut self.tree, kind),
+        };
+        self.own.pages.program(stream, page, bytes, (kind, cause))
     }
 
     /// Reads bytes of the content of `page` from byte `offset` on.
@@ -244,10 +240,10 @@ impl<'d> PageLog<'d> {
     pub fn read(&mut self, page: Page, offset: u32, into: &mut [u8], cause: Cause) -> Result<()> {
         let offset = offset + self.content_start() as u32;
         #[cfg(feature = "canaries")]
-        if self.read_held(page, offset as usize, into) {
+        if self.own.pages.read_held(page, offset as usize, into) {
             return Ok(());
         }
-        self.nand.read(page, offset, into, &mut [], cause)?;
+        self.own.pages.nand.read(page, offset, into, &mut [], cause)?;
         Ok(())
     }
 
@@ -256,44 +252,14 @@ impl<'d> PageLog<'d> {
     /// # Errors
     /// There is no such page, or the chip failed.
     pub fn tag(&mut self, page: Page, cause: Cause) -> Result<Option<Tag>> {
-        match self.find_tag(page, cause)? {
-            tag::Found::Tag(tag) => Ok(Some(tag)),
-            tag::Found::Blank | tag::Found::Damaged => Ok(None),
-        }
-    }
-
-    fn find_tag(&mut self, page: Page, cause: Cause) -> Result<tag::Found> {
-        let first = self.find_tag_at(page, Place::First, cause)?;
-        if matches!(first, tag::Found::Tag(_)) {
-            return Ok(first);
-        }
-        // What stands twice is told by either; in the middle of another page is anything.
-        let middle = self.find_tag_at(page, Place::Middle, cause)?;
-        Ok(if matches!(middle, tag::Found::Tag(_)) { middle } else { first })
-    }
-
-    fn find_tag_at(&mut self, page: Page, place: Place, cause: Cause) -> Result<tag::Found> {
-        let mut bytes = [0; tag::BYTES];
-        let middle = self.geometry.page_bytes() / 2;
-        let read = match place {
-            Place::First if self.content_start() == 0 => {
-                self.nand.read(page, 0, &mut [], &mut bytes, cause)
-            }
-            Place::First => self.nand.read(page, 0, &mut bytes, &mut [], cause),
-            Place::Middle => self.nand.read(page, middle, &mut bytes, &mut [], cause),
-        };
-        match read {
-            Ok(_) => Ok(Tag::decode(page, place, &bytes)),
-            Err(device::Error::Uncorrectable { .. }) => Ok(tag::Found::Damaged),
-            Err(error) => Err(error.into()),
-        }
+        self.own.pages.tag(page, cause)
     }
 
     /// The next block whose live pages the tree is to move, in the order of their numbers; one that
     /// refused a program comes first.
     pub fn victim(&mut self) -> Option<Block> {
         let (tree, apart) = (&self.tree, &self.apart);
-        self.blocks.victim(|block| tree.holds(block) || apart.holds(block))
+        self.own.pages.blocks.victim(|block| tree.holds(block) || apart.holds(block))
     }
 
     /// True if the tree may empty `block`: it holds pages of it, is kept by no named checkpoint,
@@ -301,14 +267,14 @@ impl<'d> PageLog<'d> {
     #[must_use]
     pub fn may_be_victim(&self, block: Block) -> bool {
         let is_filled = self.tree.holds(block) || self.apart.holds(block);
-        self.blocks.may_be_victim(block) && !is_filled
+        self.blocks().may_be_victim(block) && !is_filled
     }
 
     /// Nothing in `block` is needed by what the tree is now.
     pub fn release(&mut self, block: Block) {
-        self.blocks.set_released(block);
+        self.own.pages.blocks.set_released(block);
         #[cfg(feature = "canaries")]
-        self.misuse_released(block);
+        self.own.pages.misuse_released(block);
     }
 
     /// True if what was released may be erased without a checkpoint, as soon as a newer state of
@@ -324,26 +290,13 @@ impl<'d> PageLog<'d> {
     /// # Errors
     /// The chip failed.
     pub fn erase_released(&mut self, cause: Cause) -> Result<u32> {
-        if self.mistake.is(Canary::PinnedPageReused) {
-            self.blocks.unpin_all();
-        }
-        let (mut from, mut erased) = (0, 0);
-        while let Some(block) = self.blocks.next_released(from) {
-            from = block.0 + 1;
-            if self.blocks.is_refused(block) {
-                self.retire(block)?;
-            } else {
-                self.erase(block, cause)?;
-                erased += 1;
-            }
-        }
-        Ok(erased)
+        self.own.pages.erase_released(cause)
     }
 
     /// Keeps the block of `page` from becoming a victim and from being erased, until
     /// [`PageLog::unpin_all`].
     pub fn pin(&mut self, page: Page) {
-        self.blocks.set_pinned(self.geometry.block_of(page));
+        self.own.pages.blocks.set_pinned(self.geometry().block_of(page));
     }
 
     /// From now on a rollback gives back every block of the tree that is not pinned: the state that
@@ -357,27 +310,36 @@ impl<'d> PageLog<'d> {
     /// # Errors
     /// The chip failed.
     pub fn unpin_all(&mut self) -> Result<()> {
-        self.blocks.unpin_all();
-        self.pin_records()
+        self.own.pages.blocks.unpin_all();
+        self.checkpoints.pin(&mut self.own)
+    }
+
+    /// The root record of the checkpoint called `name`; the page in memory is overwritten, so no
+    /// journal may be open.
+    ///
+    /// # Errors
+    /// There is no such checkpoint, its record is damaged, or the chip failed.
+    pub fn kept_root(&mut self, name: &str) -> Result<Vec<u8>> {
+        Ok(self.checkpoints.read(&mut self.own, name)?.root)
     }
 
     /// A new generation begins: every block that is used now is old, and no page that is still to
     /// be written will be in one.
     pub fn begin_generation(&mut self) {
-        self.tree = Stream::default();
-        self.blocks.set_all_old();
+        self.tree.end();
+        self.own.pages.blocks.set_all_old();
     }
 
     /// True if `page` is in an old block.
     #[must_use]
     pub fn is_old(&self, page: Page) -> bool {
-        self.blocks.is_old(self.geometry.block_of(page))
+        self.blocks().is_old(self.geometry().block_of(page))
     }
 
     /// Releases every old block.
     pub fn release_old(&mut self) {
-        for block in (0..self.blocks.count()).map(Block) {
-            if self.blocks.is_old(block) {
+        for block in (0..self.blocks().count()).map(Block) {
+            if self.blocks().is_old(block) {
                 self.release(block);
             }
         }
@@ -389,12 +351,12 @@ impl<'d> PageLog<'d> {
     /// # Errors
     /// The chip failed.
     pub fn mark_old(&mut self, sequence: u64) -> Result<()> {
-        for block in (0..self.blocks.count()).map(Block) {
-            if !self.blocks.is_of_tree(block) {
+        for block in (0..self.blocks().count()).map(Block) {
+            if !self.blocks().is_of_tree(block) {
                 continue;
             }
-            let is_old = self.first_tag(block)?.is_none_or(|tag| tag.sequence < sequence);
-            self.blocks.set_old(block, is_old);
+            let is_old = self.own.pages.first_tag(block)?.is_none_or(|tag| tag.sequence < sequence);
+            self.own.pages.blocks.set_old(block, is_old);
         }
         Ok(())
     }
@@ -402,57 +364,57 @@ impl<'d> PageLog<'d> {
     /// The pages of `block`, in the order in which they were programmed.
     #[must_use]
     pub fn pages_of(&self, block: Block) -> Range<u32> {
-        let first = self.geometry.first_page(block).0;
-        first..first + self.geometry.pages_per_block()
+        let first = self.geometry().first_page(block).0;
+        first..first + self.geometry().pages_per_block()
     }
 
     /// The sequence of the next page.
     #[must_use]
     pub const fn next_sequence(&self) -> u64 {
-        self.sequence
+        self.own.pages.sequence
     }
 
     /// Blocks that hold nothing and are not kept back for the log's own pages.
     #[must_use]
     pub fn free_blocks(&self) -> u32 {
-        self.blocks.free().saturating_sub(self.kept_back(self.own_reserve()))
+        self.blocks().free().saturating_sub(self.kept_back(self.own_reserve()))
     }
 
     /// Of so many blocks for the log's own pages, those that it does not use yet.
     fn kept_back(&self, own_reserve: u32) -> u32 {
-        own_reserve.saturating_sub(self.blocks.own())
+        own_reserve.saturating_sub(self.blocks().own())
     }
 
     /// Blocks that hold nothing as soon as a newer state stands.
     #[must_use]
     pub fn released_blocks(&self) -> u32 {
-        self.blocks.released()
+        self.blocks().released()
     }
 
     /// Blocks that the next checkpoint erases: what named checkpoints keep is none of them.
     #[must_use]
     pub fn blocks_to_erase(&self) -> u32 {
-        match self.blocks.pinned() {
-            0 => self.blocks.released(),
-            _ => self.blocks.released() - self.blocks.only_kept(),
+        match self.blocks().pinned() {
+            0 => self.blocks().released(),
+            _ => self.blocks().released() - self.blocks().only_kept(),
         }
     }
 
     /// Blocks that named checkpoints keep.
     #[must_use]
     pub fn pinned_blocks(&self) -> u32 {
-        self.blocks.pinned()
+        self.blocks().pinned()
     }
 
     /// Bytes of the blocks that named checkpoints keep.
     pub(super) fn kept_bytes(&self) -> u64 {
-        u64::from(self.pinned_blocks()) * self.geometry.block_bytes()
+        u64::from(self.pinned_blocks()) * self.geometry().block_bytes()
     }
 
     /// Blocks that hold nothing but what named checkpoints keep.
     #[must_use]
     pub fn blocks_only_kept(&self) -> u32 {
-        self.blocks.only_kept()
+        self.blocks().only_kept()
     }
 
     /// The refusal of what finds no room; `is_kept` if there would be more, but for the named
@@ -468,19 +430,19 @@ impl<'d> PageLog<'d> {
     /// Blocks that are not bad.
     #[must_use]
     pub fn good_blocks(&self) -> u32 {
-        self.blocks.good()
+        self.blocks().good()
     }
 
     /// Pages of all blocks that are not bad.
     #[must_use]
     pub fn usable_pages(&self) -> u32 {
-        self.blocks.good() * self.geometry.pages_per_block()
+        self.own.pages.usable_pages()
     }
 
     /// Pages of the tree that can be programmed before a block has to be made free.
     #[must_use]
     pub fn free_pages(&self) -> u32 {
-        self.free_blocks() * self.geometry.pages_per_block() + self.tree.room(self.geometry)
+        self.free_blocks() * self.geometry().pages_per_block() + self.tree.room(self.geometry())
     }
 
     /// Blocks that are kept back for the log's own pages: a journal, and two records of
@@ -496,15 +458,15 @@ impl<'d> PageLog<'d> {
     #[must_use]
     pub fn pages_kept_next(&self) -> u32 {
         let is_replayed = self.options.has_journal() && self.journal.has_rest;
-        if is_replayed { self.geometry.pages_per_block() } else { 0 }
+        if is_replayed { self.geometry().pages_per_block() } else { 0 }
     }
 
     fn own_reserve_for(&self, root_bytes: u64) -> u32 {
         let is_replayed = self.options.has_journal() && !self.journal.has_rest;
-        let journal = self.journal.pages_most().div_ceil(self.geometry.pages_per_block());
+        let journal = self.journal.pages_most().div_ceil(self.geometry().pages_per_block());
         let record = match root_bytes == self.root_bytes {
             true => self.record_blocks,
-            false => record_blocks(self.geometry, root_bytes),
+            false => record_blocks(self.geometry(), root_bytes),
         };
         journal + 2 * record + u32::from(is_replayed)
     }
@@ -512,14 +474,14 @@ impl<'d> PageLog<'d> {
     /// Blocks that the log's own pages are in, at most, with those that are kept back and not used.
     #[must_use]
     pub fn own_most(&self) -> u32 {
-        let most = own_most(self.geometry, self.journal.pages_most(), self.root_bytes);
+        let most = own_most(self.geometry(), self.journal.pages_most(), self.root_bytes);
         most.max(self.own_reserve())
     }
 
     /// As [`PageLog::free_blocks`], if root records may have up to `root_bytes` bytes.
     #[must_use]
     pub fn free_blocks_beside(&self, root_bytes: u64) -> u32 {
-        self.blocks.free().saturating_sub(self.kept_back(self.own_reserve_beside(root_bytes)))
+        self.blocks().free().saturating_sub(self.kept_back(self.own_reserve_beside(root_bytes)))
     }
 
     /// As [`PageLog::own_reserve`], if root records may have up to `root_bytes` bytes.
@@ -532,12 +494,12 @@ impl<'d> PageLog<'d> {
     /// calls this has seen that there are so many: [`PageLog::free_blocks_beside`].
     pub fn expect_root(&mut self, bytes: u64) {
         self.root_bytes = self.root_bytes.max(bytes);
-        self.record_blocks = record_blocks(self.geometry, self.root_bytes);
+        self.record_blocks = record_blocks(self.geometry(), self.root_bytes);
     }
 
     /// Pages that the record of one checkpoint takes.
     fn record_pages(&self) -> u32 {
-        let pages = record::pages_most(self.geometry, self.root_bytes);
+        let pages = record::pages_most(self.geometry(), self.root_bytes);
         u32::try_from(pages).unwrap_or(u32::MAX / 4)
     }
 
@@ -545,40 +507,6 @@ impl<'d> PageLog<'d> {
     pub(crate) fn record_blocks(&self) -> u32 {
         self.record_blocks
     }
-
-    fn wear_of_chip(&self) -> Wear {
-        let (least, most, all) = self.blocks.erase_spread();
-        Wear { least, most, all, good_blocks: self.blocks.good(), bad_blocks: self.blocks.bad() }
-    }
-
-    /// Erases a block; false if it is bad from now on.
-    fn erase(&mut self, block: Block, cause: Cause) -> Result<bool> {
-        match self.nand.erase(block, cause) {
-            Ok(()) => {
-                self.blocks.set_erased(block);
-                Ok(true)
-            }
-            Err(device::Error::EraseRefused { .. } | device::Error::BadBlock { .. }) => {
-                self.retire(block)?;
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn retire(&mut self, block: Block) -> Result<()> {
-        self.nand.mark_bad(block)?;
-        self.blocks.set_bad(block);
-        Ok(())
-    }
-}
-
-/// Whose pages a stream takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StreamOf {
-    Tree,
-    Apart,
-    Own,
 }
 
 fn record_blocks(chip: Geometry, root_bytes: u64) -> u32 {
@@ -601,3 +529,6 @@ fn own_most(chip: Geometry, journal_pages: u32, root_bytes: u64) -> u32 {
 pub(crate) fn content_start(chip: Geometry) -> usize {
     if chip.spare_bytes() as usize >= tag::BYTES { 0 } else { tag::BYTES }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,20 +19,16 @@
 //! little-endian. Where the journal stays, which a flag says, it is that of an earlier checkpoint,
 //! and all of it is replayed. The checksum covers the page's address and the rest of the page's
 //! content.
-//!
-//! What is acknowledged ends with a page that stands twice: a tag and content in its first half,
-//! and both again in the other. No damage to one half hides it, and so nothing before it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::ops::Range;
 
-use device::{Cause, Geometry, Nand, Page};
+use device::{Cause, Geometry, Page};
 
 use super::checkpoint::NAMES_MOST;
+use super::own_pages::{CHECKSUM_BYTES, Form, OwnPages, content_bytes_twice};
 use super::stale::Stale;
-use super::tag::{self, Place};
-use super::{PageKind, PageLog, StreamOf};
+use super::{PageKind, content_start};
 use crate::bytes::{Reader, Writer};
 use crate::recovery::NAME_BYTES_MOST;
 use crate::{CheckpointId, Durability, Error, Result, Savepoint};
@@ -48,6 +44,7 @@ pub(super) const LABEL_BYTES_MOST: usize = 64;
 const CLOSED: u8 = 1;
 const JOURNAL_STAYS: u8 = 2;
 
+/// Bytes in front of what a piece has of the record, with the checksum.
 const PIECE_HEADER: usize = 24;
 
 /// Bytes of a record beside its root record and its stale blocks, at most.
@@ -56,14 +53,12 @@ const BESIDE_BYTES_MOST: u64 = 80 + (LABEL_BYTES_MOST + NAMES_MOST * (13 + NAME_
 /// Pages of a record on `chip`, at most, whose root record has `root_bytes` bytes.
 pub(super) fn pages_most(chip: Geometry, root_bytes: u64) -> u64 {
     let stale = Stale::bytes_most(chip.blocks()) as u64;
-    let room = u64::from(PageLog::content_bytes_on(chip)) - PIECE_HEADER as u64;
+    let room = u64::from(chip.page_bytes()) - (content_start(chip) + PIECE_HEADER) as u64;
     let room_of_last = (content_bytes_twice(chip) - PIECE_HEADER) as u64;
     (BESIDE_BYTES_MOST + stale + root_bytes).saturating_sub(room_of_last).div_ceil(room) + 1
 }
 
 const NO_PAGE: u32 = u32::MAX;
-
-const CHECKSUM_BYTES: usize = 4;
 
 /// What a checkpoint says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +121,33 @@ impl Record {
         bytes
     }
 
-    pub(super) fn decode(mut bytes: Vec<u8>) -> Result<Self> {
+    /// Reads the record whose last piece stands in `last`.
+    ///
+    /// # Errors
+    /// There is none, it is damaged, or the chip failed.
+    pub(super) fn read(own: &mut OwnPages<'_>, last: Page, cause: Cause) -> Result<Self> {
+        let damaged = Error::NotAnIndex { is_ours: true, what: "its checkpoint is damaged" };
+        // Once to see that all of it is there, and only then for its bytes.
+        let first = Piece::read(own, last, cause)?.ok_or(damaged)?;
+        let mut piece = first;
+        while let Some(page) = piece.before {
+            piece = piece.read_before(own, page, cause)?.ok_or(damaged)?;
+        }
+        let mut record = alloc::vec![0; first.end as usize];
+        let mut page = last;
+        loop {
+            let piece = Piece::read(own, page, cause)?.ok_or(damaged)?;
+            let into = record.get_mut(piece.start as usize..piece.end as usize).ok_or(damaged)?;
+            let content = &own.content()[PIECE_HEADER - CHECKSUM_BYTES..];
+            into.copy_from_slice(content.get(..into.len()).ok_or(damaged)?);
+            let Some(next) = piece.before else {
+                return Record::decode(record);
+            };
+            page = next;
+        }
+    }
+
+    fn decode(mut bytes: Vec<u8>) -> Result<Self> {
         let damaged = Error::NotAnIndex { is_ours: true, what: "its checkpoint makes no sense" };
         let (mut record, head_bytes) = Self::decode_head(&bytes)?;
         let root_bytes = bytes.len() - head_bytes;
@@ -198,20 +219,6 @@ fn decode_name(from: &mut Reader<'_>) -> Option<(Savepoint, Page)> {
     is_plausible.then(|| (Savepoint { name: String::from(name), id }, page))
 }
 
-/// Writes the checksum of the content of `page` into its first bytes.
-pub(super) fn seal(page: Page, content: &mut [u8]) {
-    if let Some((head, rest)) = content.split_first_chunk_mut::<CHECKSUM_BYTES>() {
-        *head = device::checksum(&[&page.0.to_le_bytes(), rest]).to_le_bytes();
-    }
-}
-
-/// True if the first bytes of the content of `page` are its checksum.
-pub(super) fn is_sealed(page: Page, content: &[u8]) -> bool {
-    content.split_first_chunk::<CHECKSUM_BYTES>().is_some_and(|(head, rest)| {
-        u32::from_le_bytes(*head) == device::checksum(&[&page.0.to_le_bytes(), rest])
-    })
-}
-
 /// What a piece says beside its bytes of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
@@ -222,189 +229,92 @@ pub(super) struct Piece {
     before: Option<Page>,
 }
 
-/// How a page of the log's own stands on the chip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// Its content is as long as the page.
-    Once,
-    /// Its tag and its content stand in each half.
-    Twice,
-}
-
-/// Bytes of the content of a page that stands twice.
-fn content_bytes_twice(chip: Geometry) -> usize {
-    chip.page_bytes() as usize / 2 - tag::BYTES
-}
-
-impl PageLog<'_> {
-    /// Writes the record that is `head` and then `root` behind what there is, in one block if it
-    /// has room in one: else three blocks could be in use at once, and two are kept back. Returns
-    /// its last page.
-    pub(super) fn write_record(
-        &mut self,
-        id: CheckpointId,
-        (head, root): (&[u8], &[u8]),
-    ) -> Result<Page> {
-        let [room, room_of_last] =
-            [Form::Once, Form::Twice].map(|form| self.content_bytes_of(form) - PIECE_HEADER);
-        let start = self.content_start();
-        let all = head.len() + root.len();
-        self.own.leave_unless(1 + all.saturating_sub(room_of_last).div_ceil(room), self.geometry);
-        let (mut before, mut bytes) = (NO_PAGE, 0);
-        loop {
-            let is_last = all - bytes <= room_of_last;
-            let end = all.min(bytes + room);
-            self.page.fill(0xFF);
-            let mut to = Writer::new(&mut self.page[start + CHECKSUM_BYTES..]);
-            to.u64(id.0);
-            to.u32(bytes as u32);
-            to.u32(end as u32);
-            to.u32(before);
-            to.bytes(&head[bytes.min(head.len())..end.min(head.len())]);
-            let in_root = |place: usize| place.saturating_sub(head.len());
-            to.bytes(&root[in_root(bytes)..in_root(end)]);
-            bytes = end;
-            if is_last {
-                return self.append(PageKind::Checkpoint, Form::Twice, Cause::Checkpoint);
-            }
-            before = self.append(PageKind::Piece, Form::Once, Cause::Checkpoint)?.0;
-        }
-    }
-
-    /// Bytes of the content of a page of the log's own.
-    pub(super) fn content_bytes_of(&self, form: Form) -> usize {
-        match form {
-            Form::Once => self.content_bytes(),
-            Form::Twice => content_bytes_twice(self.geometry),
-        }
-    }
-
-    /// Seals the content of the log's own page and programs it; where the chip refuses, elsewhere.
-    pub(super) fn append(&mut self, kind: PageKind, form: Form, cause: Cause) -> Result<Page> {
-        let content = self.content_start()..self.content_start() + self.content_bytes_of(form);
-        let mut next = Vec::new();
-        let mut bytes = core::mem::take(&mut self.page);
-        let appended = loop {
-            if let Err(error) = self.reserve_in(StreamOf::Own, 1, &mut next, cause) {
-                break Err(error);
-            }
-            let page = next[0];
-            seal(page, &mut bytes[content.clone()]);
-            if form == Form::Twice {
-                let half = bytes.len() / 2;
-                match self.next_tag(page, kind, Place::Middle) {
-                    Ok(tag) => bytes[half..half + tag::BYTES].copy_from_slice(&tag),
-                    Err(error) => break Err(error),
-                }
-                bytes.copy_within(content.clone(), half + tag::BYTES);
-            }
-            match self.program_in(StreamOf::Own, page, &mut bytes, (kind, cause)) {
-                Err(error) if error.is_refusal() => {}
-                programmed => break programmed.map(|()| page),
-            }
-        };
-        self.page = bytes;
-        appended
-    }
-
-    /// Reads the record whose last piece stands in `last`; the log's own page is overwritten.
-    ///
-    /// # Errors
-    /// There is none, it is damaged, or the chip failed.
-    pub(super) fn read_record(&mut self, last: Page, cause: Cause) -> Result<Record> {
-        let damaged = Error::NotAnIndex { is_ours: true, what: "its checkpoint is damaged" };
-        // Once to see that all of it is there, and only then for its bytes.
-        let first = self.read_piece(last, cause)?.ok_or(damaged)?;
-        let mut piece = first;
-        while let Some(page) = piece.before {
-            piece = self.read_piece_before(page, &piece, cause)?.ok_or(damaged)?;
-        }
-        let mut record = alloc::vec![0; first.end as usize];
-        let start = self.content_start() + PIECE_HEADER;
-        let mut page = last;
-        loop {
-            let piece = self.read_piece(page, cause)?.ok_or(damaged)?;
-            let into = record.get_mut(piece.start as usize..piece.end as usize).ok_or(damaged)?;
-            into.copy_from_slice(self.page.get(start..start + into.len()).ok_or(damaged)?);
-            let Some(next) = piece.before else {
-                return Record::decode(record);
-            };
-            page = next;
-        }
-    }
-
-    /// Reads the piece in `page` that must be followed by `after`.
-    fn read_piece_before(
-        &mut self,
-        page: Page,
-        after: &Piece,
-        cause: Cause,
-    ) -> Result<Option<Piece>> {
-        let piece = self.read_piece(page, cause)?;
-        // Only the last one may be empty: so this comes to an end.
-        Ok(piece.filter(|piece| {
-            piece.id == after.id && piece.end == after.start && piece.start < piece.end
-        }))
-    }
-
+impl Piece {
     /// Reads the piece in `page`; `None` if there is none that is whole.
-    pub(super) fn read_piece(&mut self, page: Page, cause: Cause) -> Result<Option<Piece>> {
-        if self.geometry.check_page(page).is_err() {
+    pub(super) fn read(own: &mut OwnPages<'_>, page: Page, cause: Cause) -> Result<Option<Self>> {
+        if own.pages.geometry.check_page(page).is_err() {
             return Ok(None);
         }
-        let Some(form) = self.read_own(page, cause)? else {
+        let Some(form) = own.read(page, cause)? else {
             return Ok(None);
         };
-        let mut from = Reader::new(&self.page[self.content_start() + CHECKSUM_BYTES..]);
+        let mut from = Reader::new(own.content());
         let fields = (from.u64(), from.u32(), from.u32(), from.u32());
         let (Some(id), Some(start), Some(end), Some(before)) = fields else {
             return Ok(None);
         };
         let before = (before != NO_PAGE).then_some(Page(before));
         // The first piece has no other before it, and no other piece has.
-        let room = self.content_bytes_of(form) - PIECE_HEADER;
+        let room = own.content_bytes(form) - PIECE_HEADER;
         let bytes = end.checked_sub(start).filter(|bytes| *bytes as usize <= room);
         let is_plausible = bytes.is_some() && end > 0 && before.is_none() == (start == 0);
         Ok(is_plausible.then_some(Piece { id, start, end, before }))
     }
 
-    /// The page of the piece before the one in `page`.
-    pub(super) fn piece_before(&mut self, page: Page) -> Result<Option<Page>> {
-        let damaged = Error::NotAnIndex {
-            is_ours: true,
-            what: "the record of a named checkpoint is damaged",
-        };
-        Ok(self.read_piece(page, Cause::Recovery)?.ok_or(damaged)?.before)
+    /// Reads the piece in `page` that has to stand before this one.
+    fn read_before(
+        &self,
+        own: &mut OwnPages<'_>,
+        page: Page,
+        cause: Cause,
+    ) -> Result<Option<Self>> {
+        let piece = Piece::read(own, page, cause)?;
+        // Only the last one may be empty: so this comes to an end.
+        Ok(piece.filter(|piece| {
+            piece.id == self.id && piece.end == self.start && piece.start < piece.end
+        }))
     }
 
-    /// Reads `page` into the log's own page, and tells how it stands there; `None` if no content
-    /// is sealed.
-    pub(super) fn read_own(&mut self, page: Page, cause: Cause) -> Result<Option<Form>> {
-        let (start, end) = (self.content_start(), self.page.len());
-        let other = end / 2 + tag::BYTES;
-        let length = self.content_bytes_of(Form::Twice);
-        let is_read = self.read_part(page, 0..end, cause)?;
-        if is_read && is_sealed(page, &self.page[start..]) {
-            return Ok(Some(Form::Once));
+    /// Gives the page of each piece of the record whose last stands in `last` to `each`.
+    pub(super) fn each(
+        own: &mut OwnPages<'_>,
+        last: Page,
+        mut each: impl FnMut(&mut OwnPages<'_>, Page),
+    ) -> Result<()> {
+        let what = "the record of a named checkpoint is damaged";
+        let damaged = Error::NotAnIndex { is_ours: true, what };
+        let mut page = Some(last);
+        let mut pages_left = own.pages.geometry.pages();
+        while let Some(piece) = page {
+            each(own, piece);
+            pages_left = pages_left.checked_sub(1).ok_or(Error::NoCheckpoint)?;
+            page = Piece::read(own, piece, Cause::Recovery)?.ok_or(damaged)?.before;
         }
-        for copy in [start..start + length, other..other + length] {
-            // What the chip could not correct may be the other copy only.
-            let is_read = is_read || self.read_part(page, copy.clone(), cause)?;
-            if is_read && is_sealed(page, &self.page[copy.clone()]) {
-                self.page.copy_within(copy, start);
-                return Ok(Some(Form::Twice));
-            }
-        }
-        Ok(None)
+        Ok(())
     }
+}
 
-    /// Reads bytes of `page` into the log's own page; false if more flipped than can be corrected.
-    fn read_part(&mut self, page: Page, bytes: Range<usize>, cause: Cause) -> Result<bool> {
-        let (first, into) = (bytes.start as u32, &mut self.page[bytes]);
-        match self.nand.read(page, first, into, &mut [], cause) {
-            Ok(_) => Ok(true),
-            Err(device::Error::Uncorrectable { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
+/// Writes the record that is `head` and then `root` behind what there is, in one block if it has
+/// room in one: else three blocks could be in use at once, and two are kept back. Returns its last
+/// page.
+pub(super) fn write(
+    own: &mut OwnPages<'_>,
+    id: CheckpointId,
+    (head, root): (&[u8], &[u8]),
+) -> Result<Page> {
+    let [room, room_of_last] =
+        [Form::Once, Form::Twice].map(|form| own.content_bytes(form) - PIECE_HEADER);
+    let all = head.len() + root.len();
+    let pages = 1 + all.saturating_sub(room_of_last).div_ceil(room);
+    own.stream.leave_unless(pages, own.pages.geometry);
+    let (mut before, mut bytes) = (NO_PAGE, 0);
+    loop {
+        let is_last = all - bytes <= room_of_last;
+        let end = all.min(bytes + room);
+        let content = own.content_mut();
+        content.fill(0xFF);
+        let mut to = Writer::new(content);
+        to.u64(id.0);
+        to.u32(bytes as u32);
+        to.u32(end as u32);
+        to.u32(before);
+        to.bytes(&head[bytes.min(head.len())..end.min(head.len())]);
+        let in_root = |place: usize| place.saturating_sub(head.len());
+        to.bytes(&root[in_root(bytes)..in_root(end)]);
+        bytes = end;
+        if is_last {
+            return own.append(PageKind::Checkpoint, Form::Twice, Cause::Checkpoint);
         }
+        before = own.append(PageKind::Piece, Form::Once, Cause::Checkpoint)?.0;
     }
 }

@@ -14,11 +14,10 @@
 //! it is the one free block, a further cut may find it erased and nothing told: so an opening that
 //! finds no more than one free block takes it that something came.
 
-use device::{Block, Cause, Nand, Page};
+use device::{Block, Cause, Page};
 
-use super::record::Form;
-use super::tag::{self, Place};
-use super::{PageKind, PageLog, StreamOf};
+use super::stream::StreamOf;
+use super::{PageKind, PageLog};
 use crate::Result;
 
 impl PageLog<'_> {
@@ -27,7 +26,8 @@ impl PageLog<'_> {
     /// # Errors
     /// There is none, or the chip failed.
     pub fn allocate_block(&mut self, cause: Cause) -> Result<Block> {
-        self.take_block(StreamOf::Tree, cause)
+        let left = self.kept_back(self.own_reserve());
+        self.own.pages.take_block(StreamOf::Tree, left, cause)
     }
 
     /// Says that `block` is in use, as the last checkpoint has it: an opening takes a block for a
@@ -36,9 +36,9 @@ impl PageLog<'_> {
     /// # Errors
     /// There is no such block.
     pub fn claim_block(&mut self, block: Block) -> Result<()> {
-        self.geometry.check_block(block)?;
-        if self.blocks.is_free(block) {
-            self.blocks.set_used(block);
+        self.geometry().check_block(block)?;
+        if self.own.pages.blocks.is_free(block) {
+            self.own.pages.blocks.set_used(block);
         }
         Ok(())
     }
@@ -46,10 +46,10 @@ impl PageLog<'_> {
     /// Gives back a block that was allocated since the last checkpoint and that the tree needs no
     /// more: no checkpoint needs it, so it is free at once. One that refused a program is released.
     pub fn give_back(&mut self, block: Block) {
-        if self.blocks.is_refused(block) || self.erases_at_once() {
+        if self.own.pages.blocks.is_refused(block) || self.erases_at_once() {
             self.release(block);
         } else {
-            self.blocks.set_free(block);
+            self.own.pages.blocks.set_free(block);
         }
     }
 
@@ -67,14 +67,7 @@ impl PageLog<'_> {
         cause: Cause,
     ) -> Result<()> {
         self.tell_rest()?;
-        let newest_own = self.sequence - 1;
-        let tag = self.tag_of(newest_own, page, kind, Place::First)?;
-        let mut spare = &tag[..];
-        if self.content_start() > 0 {
-            spare = &[];
-            bytes[..tag::BYTES].copy_from_slice(&tag);
-        }
-        self.program_or_refuse(page, 0, (bytes, spare), cause)
+        self.own.pages.program_beside(page, bytes, (kind, cause))
     }
 
     /// Programs `bytes` from byte `offset` of the content of `page` on, a page without a tag.
@@ -90,21 +83,7 @@ impl PageLog<'_> {
     ) -> Result<()> {
         self.tell_rest()?;
         let offset = offset + self.content_start() as u32;
-        self.program_or_refuse(page, offset, (bytes, &[]), cause)
-    }
-
-    fn program_or_refuse(
-        &mut self,
-        page: Page,
-        offset: u32,
-        (bytes, spare): (&[u8], &[u8]),
-        cause: Cause,
-    ) -> Result<()> {
-        let programmed = self.nand.program(page, offset, bytes, spare, cause);
-        if matches!(programmed, Err(device::Error::ProgramRefused { .. })) {
-            self.blocks.set_refused(self.geometry.block_of(page));
-        }
-        Ok(programmed?)
+        self.own.pages.program_or_refuse(page, offset, (bytes, &[]), cause)
     }
 
     /// True if something came after the checkpoint that was opened, or may have come.
@@ -118,14 +97,8 @@ impl PageLog<'_> {
         if self.journal.told_rest {
             return Ok(());
         }
-        // The log's own page may hold a part of the journal, or one that is replayed.
-        let present = core::mem::replace(
-            &mut self.page,
-            alloc::vec![0xFF; self.geometry.page_bytes() as usize],
-        );
-        let told = self.append(PageKind::Piece, Form::Twice, Cause::Checkpoint);
-        self.page = present;
-        told?;
+        // The page in memory may hold a part of the journal, or one that is replayed.
+        self.own.append_blank(Cause::Checkpoint)?;
         self.journal.told_rest = true;
         Ok(())
     }
