@@ -185,9 +185,10 @@ impl BufferPool {
         largest.map(|(_, buffer)| buffer)
     }
 
-    /// A buffer with the most entries of those that have at most `most`, if one has `least`.
+    /// A buffer with the most entries of those that have at most `most`, if one has `least`. Those
+    /// of the last list are left out, for they may have any more.
     pub(super) fn fullest_within(&self, least: u32, most: u32) -> Option<BufferId> {
-        let top = self.highest.min(most as usize);
+        let top = self.highest.min(most as usize).min(self.classes.len() - 2);
         let first = (least as usize..=top).rev().map(|class| self.classes[class]);
         first.into_iter().find(|first| *first != NO_BUFFER).map(BufferId)
     }

@@ -111,7 +111,8 @@ impl UnitCosts {
     }
 
     /// Costs on a disk, whose nodes have the size of a page (section 6.4): nodes are read and
-    /// written at random, pages of fragments are written in sequence and read at random.
+    /// written at random, pages of fragments count as written in sequence, as
+    /// section 4.3 has them, and are read at random.
     pub(super) fn on_disk(costs: &DiskCosts, page_bytes: u32) -> Self {
         let bytes = u64::from(page_bytes);
         let read = costs.read.random.time.at(bytes, 1);

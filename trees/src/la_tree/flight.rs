@@ -15,7 +15,7 @@ use super::bare_tree::Bounds;
 use super::buffers::{Buffers, Chain};
 use super::ground::Ground;
 use super::layout::damaged;
-use super::sort_merge::Sorter;
+use super::sorter::Sorter;
 use super::stream::Pending;
 use index::Result;
 

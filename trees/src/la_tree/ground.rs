@@ -1,4 +1,4 @@
-//! Where nodes and fragments live: on raw flash or, in place, on a disk (section 6.4).
+//! Where nodes and fragments live: on raw flash or, in place, on a disk (section 4.3).
 //!
 //! A page of fragments, of a table, or of the pool has an address only once it is reserved, and is
 //! then programmed as a whole: so it is on raw flash, and so it is on a disk. Nodes differ:

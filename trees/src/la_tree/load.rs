@@ -68,13 +68,12 @@ impl LaTree<'_> {
     fn fill_up_last(&mut self) -> Result<()> {
         let counters = self.counters;
         for level in (0..self.bare.height - 1).rev() {
+            // Rebalancing never lowers the root.
             let top = self.bare.height - 1;
-            if level < top {
-                self.bare.begin();
-                self.bare.walk(top, level, Toward::Last, Cause::Load)?;
-                self.note_lean(level);
-                self.rebalance_lean(Cause::Load)?;
-            }
+            self.bare.begin();
+            self.bare.walk(top, level, Toward::Last, Cause::Load)?;
+            self.note_lean(level);
+            self.rebalance_lean(Cause::Load)?;
         }
         self.lower_root(Cause::Load)?;
         // Those count changes.

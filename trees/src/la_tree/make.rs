@@ -25,7 +25,7 @@ use super::nodes::Nodes;
 use super::plan::{self, Plan};
 use super::rebalance::Lean;
 use super::sharing::Sharing;
-use super::sort_merge::Sorter;
+use super::sorter::Sorter;
 use super::stream::Form;
 use crate::btree::CHILD_BYTES;
 use index::{Durable, Index, Result, Tree};

@@ -78,7 +78,7 @@ mod resume;
 mod room;
 mod scan;
 mod sharing;
-mod sort_merge;
+mod sorter;
 mod stream;
 mod table;
 

@@ -18,7 +18,7 @@ use super::cost::{Basis, UnitCosts, predict};
 use super::layout::{CHUNK_HEADER, PageShape, codec, fanouts, node_bytes, usual_node_bytes};
 use super::nodes::Nodes;
 use super::policy::{Buffering, MEMORY_PER_LIMIT, Policy, Rule};
-use super::sort_merge::{Sorter, sorted_most};
+use super::sorter::{Sorter, sorted_most};
 use super::stream::{Form, LENGTH_MOST};
 use super::table::BufferRecord;
 use crate::btree::CHILD_BYTES;

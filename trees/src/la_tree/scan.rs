@@ -1,7 +1,7 @@
 //! Ranges in both directions, streamed, through the leaves and the buffers above them.
 //!
 //! For each buffer on the way to the present leaf a range holds, sorted, its entries in what is
-//! left of the range: so a buffer is scanned once however many leaves lie below it, as figure 2(c)
+//! left of the range: so a buffer is scanned once however many leaves lie below it, as section 2.1
 //! has it. Memory is bounded: where the entries of a buffer do not fit its share, those that come
 //! first are held, and the buffer is scanned again when they are used up.
 //!

@@ -10,7 +10,7 @@
 //! is a delete. An entry is its key, and its value unless it is a delete; where keys (or values)
 //! vary in length, that length comes first: one byte below 128, else two, the first of which has
 //! its top bit set and the high bits. Entries are in the order in which they came: later ones are
-//! newer.
+//! newer. In the pool the kinds stand beside the entries.
 //!
 //! Invariant: any bytes can be read; what makes no sense is an error, never a panic.
 

@@ -190,3 +190,6 @@ impl Walk<'_, '_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

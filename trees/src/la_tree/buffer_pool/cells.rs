@@ -7,7 +7,7 @@
 //! and nothing is lost at their ends. The link to the first cell of a delete is marked. To find an
 //! entry its list is walked.
 //!
-//! In a large pool on a disk, where the nodes of a buffer have thousands of entries, cells that
+//! In a large pool on a disk, where a buffer has thousands of entries, cells that
 //! follow each other are a piece of about [`PIECE_BYTES`] bytes with one link. Before them stand
 //! the span of the keys that begin there, and a tag for each cell: a hash of the key of the entry
 //! that begins there, and whether it is a delete. What comes in a batch is sorted, so most pieces

@@ -293,3 +293,18 @@ fn a_large_pool_numbers_its_cells_in_three_bytes() {
         assert!(keys == expected, "buffer {buffer}");
     }
 }
+
+#[test]
+fn a_buffer_that_may_have_more_than_fits_is_not_taken_for_a_rest() {
+    // A page has room for more entries than there are lists.
+    let mut pool = pool_of(64 << 10, 1000);
+    for (buffer, entries) in [(1, 700), (2, 200)] {
+        for number in 0u32..entries {
+            let key = number.to_be_bytes();
+            assert!(pool.append(BufferId(buffer), &Pending { key: &key, value: None }));
+        }
+    }
+    assert_eq!(pool.fullest_within(100, 300), Some(BufferId(2)));
+    assert_eq!(pool.fullest_within(201, 300), None);
+    assert_eq!(pool.fullest_within(100, 199), None);
+}

@@ -7,7 +7,7 @@ use device::{Cause, Page};
 use super::super::buffer_pool::{BufferId, Copied};
 use super::super::ground::Ground;
 use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, Owner, damaged, open_fragment};
-use super::super::sort_merge::{self, Sorter};
+use super::super::sorter::{self, Sorter};
 use super::super::stream::{self, Pending};
 use super::super::table::BufferRecord;
 use super::{Buffers, Wanted, is_leaf};
@@ -174,7 +174,7 @@ impl Buffers {
     /// loaded later.
     pub(in super::super) fn load_held(&mut self, number: u32, sorter: &mut Sorter) -> Result<()> {
         let bytes = self.pool.held(BufferId(number)).bytes;
-        let room = sorter.room(bytes).ok_or(damaged(Page(0), sort_merge::FULL))?;
+        let room = sorter.room(bytes).ok_or(damaged(Page(0), sorter::FULL))?;
         let copied = self.pool.copy(BufferId(number), &mut Copied::default(), room);
         let loaded = copied.and_then(|_| sorter.load(bytes));
         loaded.map(drop).map_err(|what| damaged(Page(0), what))
@@ -200,7 +200,7 @@ impl Buffers {
             }
             let has_room = loaded.map_err(|what| damaged(link.page, what))?;
             if !has_room {
-                return Err(damaged(link.page, sort_merge::FULL));
+                return Err(damaged(link.page, sorter::FULL));
             }
             if fits {
                 self.fences.forget(link);

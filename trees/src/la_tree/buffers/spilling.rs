@@ -16,7 +16,7 @@ use device::Cause;
 use super::super::buffer_pool::BufferId;
 use super::super::ground::Ground;
 use super::super::layout::FRAGMENT_HEADER_BYTES;
-use super::super::sort_merge::Sorter;
+use super::super::sorter::Sorter;
 use super::super::stream::GROUP;
 use super::Buffers;
 use index::Result;

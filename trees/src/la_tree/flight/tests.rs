@@ -12,7 +12,7 @@ use crate::la_tree::buffer_pool::PoolSize;
 use crate::la_tree::buffers::{BufferSizes, Buffers};
 use crate::la_tree::ground::Ground;
 use crate::la_tree::layout::PageShape;
-use crate::la_tree::sort_merge::Sorter;
+use crate::la_tree::sorter::Sorter;
 use crate::la_tree::stream::{Form, Pending};
 
 const FORM: Form = Form::new(EntryShape::fixed(4, 4));

@@ -14,7 +14,7 @@ use crate::path_copying::layout::{Division, Pages};
 use crate::path_copying::model::paper_bounds;
 use crate::path_copying::policy::Policy;
 
-const KEYS: u32 = 600;
+pub(in crate::path_copying) const KEYS: u32 = 600;
 
 const DIVISIONS: [Division; 3] = [Division::Halves, Division::Even, Division::Whole];
 

@@ -32,7 +32,7 @@ use super::plan::Plan;
 use crate::la_tree::cost::SHORT_ABOVE;
 use crate::la_tree::cost::{ENTRY_SEARCH, SEARCHED_AT_ONCE};
 use crate::la_tree::policy::{Buffering, Policy};
-use crate::la_tree::sort_merge::sorted_most;
+use crate::la_tree::sorter::sorted_most;
 use index::Profile;
 use index::random_keys::touched;
 
