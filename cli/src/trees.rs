@@ -97,6 +97,7 @@ fn values(kind: Kind) -> String {
         Kind::WordOrBytes(words, most) => {
             format!("{}, or a size up to {}", words.join(", "), rounded_size(most))
         }
+        Kind::WordOrCount(words, most) => format!("{}, or 1 to {most}", words.join(", ")),
     }
 }
 

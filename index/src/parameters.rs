@@ -23,6 +23,8 @@ pub enum Kind {
     Word(&'static [&'static str]),
     /// One of these words, or a size from 1 byte to this many.
     WordOrBytes(&'static [&'static str], u64),
+    /// One of these words, or a whole number from 1 to this.
+    WordOrCount(&'static [&'static str], u64),
 }
 
 /// Says what is possible, as behind "it must be".
@@ -37,6 +39,9 @@ impl fmt::Display for Kind {
             Kind::Word(words) => f.write_str(&words.join(" or ")),
             Kind::WordOrBytes(words, most) => {
                 write!(f, "{}, or a size from 1 to {most} bytes", words.join(", "))
+            }
+            Kind::WordOrCount(words, most) => {
+                write!(f, "{}, or a whole number from 1 to {most}", words.join(", "))
             }
         }
     }
@@ -235,7 +240,7 @@ const NO_WORD: u8 = 0xFF;
 
 const fn words(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::Word(words) | Kind::WordOrBytes(words, _) => words,
+        Kind::Word(words) | Kind::WordOrBytes(words, _) | Kind::WordOrCount(words, _) => words,
         _ => &[],
     }
 }
@@ -247,7 +252,7 @@ fn pack_value(parameter: &Parameter, value: Value, into: &mut Vec<u8>) {
             into.push(place.map_or(NO_WORD, |place| place as u8));
         }
         Value::Number(number) => {
-            if let Kind::WordOrBytes(..) = parameter.kind {
+            if let Kind::WordOrBytes(..) | Kind::WordOrCount(..) = parameter.kind {
                 into.push(NO_WORD);
             }
             into.extend_from_slice(&number.to_le_bytes());
@@ -275,11 +280,15 @@ fn unpack_value<'b>(parameter: &Parameter, bytes: &'b [u8]) -> Option<(Value, &'
             let ratio = f64::from_bits(bits);
             (least..=most).contains(&ratio).then_some((Value::Ratio(ratio), rest))
         }
-        Kind::Word(words) | Kind::WordOrBytes(words, _) => {
+        Kind::Word(words) | Kind::WordOrBytes(words, _) | Kind::WordOrCount(words, _) => {
             let (place, rest) = bytes.split_first()?;
             match (words.get(usize::from(*place)), parameter.kind) {
                 (Some(word), _) => Some((Value::Word(word), rest)),
-                (None, Kind::WordOrBytes(_, most)) if *place == NO_WORD => within(1, most, rest),
+                (None, Kind::WordOrBytes(_, most) | Kind::WordOrCount(_, most))
+                    if *place == NO_WORD =>
+                {
+                    within(1, most, rest)
+                }
                 _ => None,
             }
         }
@@ -305,6 +314,7 @@ fn parse_value(parameter: &Parameter, text: &str) -> Result<Value> {
             let bytes = parse_bytes(text).filter(|bytes| (1..=most).contains(bytes));
             bytes.map(Value::Number)
         }),
+        Kind::WordOrCount(words, most) => word(words).or_else(|| number(1..=most)),
     };
     let expected = || format!("it must be {}", parameter.kind).into();
     value.ok_or_else(|| bad(parameter, text, expected()))
@@ -353,6 +363,12 @@ mod tests {
             kind: Kind::WordOrBytes(&["none"], 1024),
             default: "none",
         },
+        Parameter {
+            name: "runs",
+            about: "",
+            kind: Kind::WordOrCount(&["auto"], 63),
+            default: "auto",
+        },
     ];
 
     #[test]
@@ -369,8 +385,8 @@ mod tests {
     fn what_was_given_is_packed_and_comes_back() {
         let given =
             [("node", "512"), ("pool", "0.99"), ("policy", "fifo"), ("levels", "8"), ("fill", "7")];
-        for buffer in [("buffer", "77"), ("buffer", "none")] {
-            let made = given.into_iter().chain([buffer]);
+        for others in [[("buffer", "77"), ("runs", "auto")], [("buffer", "none"), ("runs", "9")]] {
+            let made = given.into_iter().chain(others);
             let made = Settings::parse("a-tree", PARAMETERS, made).unwrap();
             let packed = made.pack(PARAMETERS, &["node"]);
             let mut back = Settings::parse("a-tree", PARAMETERS, [("node", "512")]).unwrap();
@@ -415,6 +431,8 @@ mod tests {
             ("levels", "9", "it must be a whole number from 1 to 8"),
             ("buffer", "2KiB", "it must be none, or a size from 1 to 1024 bytes"),
             ("buffer", "0", "it must be none, or a size from 1 to 1024 bytes"),
+            ("runs", "2KiB", "it must be auto, or a whole number from 1 to 63"),
+            ("runs", "0", "it must be auto, or a whole number from 1 to 63"),
         ] {
             let refused = Settings::parse("a-tree", PARAMETERS, [(name, value)]).unwrap_err();
             assert_eq!(refused.to_string(), format!("{name}={value}: {permitted}"));

@@ -232,7 +232,8 @@ fn line(whole: &Path, whence: &Path, error: &Error) -> String {
         ),
         Error::LittleTables { have, need } => format!(
             "{path}: {have} bytes of memory are too few for its tables, which grow with the \
-             entries; give --memory-total {need} or more"
+             entries: {need} are needed now; give more, such as --memory-total {}",
+            need.saturating_add(need / 4)
         ),
         Error::LittleRoom { bytes, need, blocks } => format!(
             "{path}: {bytes} bytes are too few for a database of this tree and durability; give {}",

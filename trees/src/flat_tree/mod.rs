@@ -94,7 +94,7 @@ const UNIT: Parameter = Parameter {
 const FILTER: Parameter = Parameter {
     name: "filter",
     about: "bits of a filter for each entry of a fragment; auto: 14, on raw flash 8 or 12",
-    kind: Kind::WordOrBytes(AUTO, 64),
+    kind: Kind::WordOrCount(AUTO, 64),
     default: "auto",
 };
 

@@ -62,13 +62,13 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "ratio",
         about: "how many times as large a level is as the one above it",
-        kind: parameters::Kind::WordOrBytes(&["auto"], 1 << 16),
+        kind: parameters::Kind::WordOrCount(&["auto"], 1 << 16),
         default: "auto",
     },
     Parameter {
         name: "levels",
         about: "levels, the head among them, that hold `entries`: they decide on the ratio",
-        kind: parameters::Kind::WordOrBytes(&["auto"], 63),
+        kind: parameters::Kind::WordOrCount(&["auto"], 63),
         default: "auto",
     },
     Parameter {
