@@ -141,3 +141,24 @@ fn a_full_chip_takes_as_much_as_was_deleted_from_it() {
         index.close().unwrap();
     }
 }
+
+/// Half of all keys are deleted, so hardly a leaf is less than a quarter full. The others are put
+/// again and again. Were leaves not merged first, there would be room for few entries that wait,
+/// and buffers would be emptied for nearly every put.
+#[test]
+fn a_full_chip_that_half_was_deleted_from_lets_updates_wait() {
+    let mut ground = Ground::new((512, 16, 56), Durability::Batch);
+    let mut index = ground.index(true, 4);
+    let first = fill(&mut *index, 0);
+    (0..first).step_by(2).for_each(|number| empty(&mut *index, (number, 1)));
+    let programs = |index: &dyn Index| index.meter().unwrap().total().page_programs;
+    let (before, updates) = (programs(&*index), 8 * u64::from(first));
+    for step in 0..8 * first {
+        let number = step.wrapping_mul(7919) % (first / 2) * 2 + 1;
+        let key = number.wrapping_mul(0x9E37_79B9).to_be_bytes();
+        index.update(&[Update::Put { key: &key, value: &key }]).unwrap();
+    }
+    let programs = programs(&*index) - before;
+    println!("{first} keys, half of them deleted: {programs} pages programmed by {updates} puts");
+    assert!(programs * 4 < updates, "{programs} of {updates}");
+}
