@@ -1,7 +1,7 @@
 //! Nodes that puts may add, in the worst case: so what is let in finds room, in any order.
 
-use store::Width;
 use store::node::Codec;
+use store::{Demand, Growth, Update, Width};
 
 use super::{CHILD_BYTES, Codecs};
 
@@ -19,6 +19,15 @@ impl Puts {
     /// One put of a key and a value of so many bytes together.
     pub(crate) const fn one(entry: usize) -> Self {
         Puts { count: 1, bytes: (entry + ENTRY_BYTES_BESIDE) as u64 }
+    }
+
+    /// Those of a batch whose values all stand in leaves.
+    pub(crate) fn of(batch: &[Update<'_>]) -> Self {
+        let puts = batch.iter().filter(|update| !matches!(update, Update::Delete { .. }));
+        puts.fold(Puts::default(), |all, put| {
+            let value = if let Update::Put { value, .. } = put { value.len() } else { 0 };
+            all.and(Puts::one(put.key().len() + value))
+        })
     }
 
     pub(crate) const fn and(self, other: Puts) -> Self {
@@ -53,6 +62,22 @@ impl Codecs {
                 let by_bytes = self.nodes_split_by_bytes(puts.bytes, extent);
                 self.nodes_split(2 * count, extent).min(by_bytes)
             }
+        }
+    }
+
+    /// What puts may add to a tree of such a `demand` with so many entries. Where lengths vary that
+    /// follows from their bytes, if these are few for so many puts.
+    pub(crate) fn growth(&self, demand: &Demand, puts: &Puts, entries: u64) -> Growth {
+        let by_count = demand.growth(puts.count);
+        if puts.count == 0 || !self.is_variable() {
+            return by_count;
+        }
+        let height = demand.levels.iter().filter(|nodes| **nodes > 0).count() as u8;
+        let extent = Extent { nodes: demand.nodes(), height, entries };
+        let nodes = self.nodes_needed(puts, extent);
+        match nodes < by_count.leaves.saturating_add(by_count.inner) {
+            true => Growth { leaves: nodes, inner: 0, levels: by_count.levels },
+            false => by_count,
         }
     }
 

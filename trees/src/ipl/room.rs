@@ -31,7 +31,7 @@ use super::Ipl;
 use super::block::BlockShape;
 use super::log_store::LogStore;
 use super::table::{BLOCK_BYTES, NODE_BYTES, Since};
-use crate::btree::{CHILD_BYTES, Codecs};
+use crate::btree::{CHILD_BYTES, Codecs, Puts};
 use index::{Error, Result};
 
 /// One in so many pages for nodes stays unused, so that blocks can be filled up with nodes of
@@ -93,17 +93,16 @@ struct More {
 }
 
 impl More {
-    /// What puts and deletes may do to a tree. A split cuts a node, and gives its parent a child;
+    /// What puts that add `grown` to a tree, and deletes, may do to it. A split cuts a node, and gives its parent a child;
     /// a new root only takes the old one. A node that is joined is taken from its parent, and where
     /// two share their entries, their parent gets another key for one.
-    fn of(demand: &Demand, puts: u64, deletes: u64) -> Self {
-        let grown = demand.growth(puts);
+    fn of(demand: &Demand, (puts, grown): (u64, Growth), deletes: u64) -> Self {
         let nodes = grown.leaves.saturating_add(grown.inner);
         let height = demand.levels.iter().filter(|nodes| **nodes > 0).count() as u64;
         let least = deletes.saturating_add(demand.nodes().saturating_mul(2));
         let taken_over = deletes.saturating_mul(height + 1).min(least);
         let changes = (puts + deletes)
-            .saturating_add(nodes.saturating_mul(2) - u64::from(grown.levels))
+            .saturating_add(nodes.saturating_mul(2).saturating_sub(grown.levels.into()))
             .saturating_add(taken_over);
         let number = |count: u64| count.min(u32::MAX.into()) as u32;
         More { births: number(nodes.saturating_add(taken_over)), changes: number(changes) }
@@ -124,7 +123,9 @@ fn work_blocks(height: u8, (shape, forms): (&BlockShape, &Codecs), at_once: bool
     demand.levels.iter_mut().take(height.into()).for_each(|nodes| *nodes = u32::MAX);
     let nodes = if at_once { 0 } else { u32::MAX };
     let blocks = |more: More| begun(more.births, more.changes, nodes, shape);
-    blocks(More::of(&demand, 1, 0)).max(blocks(More::of(&demand, 0, 1))) + IN_HAND
+    let one_put = More::of(&demand, (1, demand.growth(1)), 0);
+    let one_delete = More::of(&demand, (0, Growth::default()), 1);
+    blocks(one_put).max(blocks(one_delete)) + IN_HAND
 }
 
 impl Codecs {
@@ -165,9 +166,9 @@ impl Ipl<'_> {
         capacity(shape, blocks, log.own_most(), self.work_blocks())
     }
 
-    /// Takes so many puts, if the nodes that they may add find room.
-    fn take(&mut self, puts: u64) -> bool {
-        if self.room.take(puts) {
+    /// Takes these puts, if the nodes that they may add find room.
+    fn take(&mut self, puts: &Puts) -> bool {
+        if self.room.take(puts.count) {
             return true;
         }
         let demand = self.demand();
@@ -175,7 +176,16 @@ impl Ipl<'_> {
         let fits = |growth: Growth| growth.leaves.saturating_add(growth.inner) <= left;
         // All that was put is in nodes, so any moment is a base.
         self.room = Reservation::new(&demand, 0, fits);
-        self.room.take(puts)
+        if self.room.take(puts.count) {
+            return true;
+        }
+        // Those that are counted by their bytes are alone since their base.
+        self.room = Reservation::default();
+        fits(self.growth(&demand, puts))
+    }
+
+    fn growth(&self, demand: &Demand, puts: &Puts) -> Growth {
+        self.store.forms.growth(demand, puts, self.btree.entries)
     }
 
     /// Notes how long keys are.
@@ -190,9 +200,9 @@ impl Ipl<'_> {
     /// Refuses `batch` if there is no room for it, and one leaf more while the tree is loaded.
     pub(super) fn check_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
         self.note_keys(batch);
-        let puts = puts_of(batch);
+        let puts = Puts::of(batch);
         let is_low = usize::from(self.btree.height()) + 2 < LEVELS_MOST;
-        if puts > 0 && !(is_low && self.take(puts as u64)) && !self.adds_none(batch)? {
+        if puts.count > 0 && !(is_low && self.take(&puts)) && !self.adds_none(batch)? {
             let log = &self.store.log;
             return Err(log.no_room(log.blocks_only_kept() > 0).into());
         }
@@ -222,9 +232,9 @@ impl Ipl<'_> {
     /// Free blocks that `batch` needs, and writing back all that is in the cache behind it.
     pub(super) fn blocks_needed(&self, batch: &[Update<'_>]) -> u32 {
         let LogStore { log, table, cache, shape, .. } = &self.store;
-        let puts = puts_of(batch);
-        let More { births, changes } =
-            More::of(&self.demand(), puts as u64, (batch.len() - puts) as u64);
+        let (demand, puts) = (self.demand(), Puts::of(batch));
+        let (grown, deletes) = (self.growth(&demand, &puts), batch.len() as u64 - puts.count);
+        let More { births, changes } = More::of(&demand, (puts.count, grown), deletes);
         // Where blocks are free again at once, no node has to move, and what was changed begins no
         // block: as long as it takes pages for nodes, its own has some.
         let (nodes, changed) = match log.erases_at_once() {
@@ -238,7 +248,7 @@ impl Ipl<'_> {
             false => 0,
         };
         // Nodes can't be moved together while names are kept: deletes take what puts leave.
-        let is_kept = log.pinned_blocks() > 0 && puts > 0;
+        let is_kept = log.pinned_blocks() > 0 && puts.count > 0;
         let left = if is_kept { self.work_blocks() } else { 0 };
         now.max(again).saturating_add(left).saturating_add(IN_HAND)
     }
@@ -327,8 +337,4 @@ impl Ipl<'_> {
             compacted => compacted,
         }
     }
-}
-
-fn puts_of(batch: &[Update<'_>]) -> usize {
-    batch.iter().filter(|update| !matches!(update, Update::Delete { .. })).count()
 }

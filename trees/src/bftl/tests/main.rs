@@ -195,3 +195,33 @@ fn a_child_pointer_that_leads_elsewhere_is_found() {
     }
     assert!(found >= 50, "{found} were found");
 }
+
+/// Each of these puts may split a leaf in three; together they have the bytes of few leaves.
+#[test]
+fn a_batch_of_thousands_of_short_entries_needs_the_room_of_its_bytes() {
+    for name in ["bftl", "flashdb"] {
+        let entry = find(name).unwrap();
+        let settings = Settings::parse(name, entry.parameters, []).unwrap();
+        let options = Options::new(EntryShape::VARIABLE, 256 << 10, settings);
+        let options = Options {
+            durability: Some(Durability::Batch),
+            journal_bytes: Some(256 << 10),
+            ..options
+        };
+        let mut disk = RamDisk::new(SectorGeometry::new(2048, 2000).unwrap());
+        let medium = Medium::Sectors(Box::new(&mut disk));
+        let mut index = (entry.create)(medium, &options).unwrap();
+        let batch = |from: u32| (from..from + 3000).map(|number| key(number).to_vec());
+        for from in [0, 1500, 3000] {
+            let keys: Vec<_> = batch(from).collect();
+            let puts: Vec<_> =
+                keys.iter().map(|key| Update::Put { key, value: &key[1..] }).collect();
+            index.update(&puts).unwrap();
+        }
+        for number in 0..6000 {
+            let found = index.get(&key(number), 0, &mut []).unwrap();
+            assert_eq!(found, Some(3), "{name}, {number}");
+        }
+        assert_eq!(findings(&mut *index), Vec::<String>::new(), "{name}");
+    }
+}

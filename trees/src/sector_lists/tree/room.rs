@@ -16,7 +16,7 @@ use store::{Demand, Durability, Growth, LEVELS_MOST, Recovery, Update, Width};
 
 use super::ListTree;
 use super::root::BESIDE_BYTES;
-use crate::btree::{CHILD_BYTES, Codecs};
+use crate::btree::{CHILD_BYTES, Codecs, Puts};
 use crate::sector_lists::{Shape, Store, Waits};
 use index::Result;
 
@@ -115,11 +115,11 @@ impl ListTree<'_> {
 
     /// Refuses a batch for which there are too few sectors, or too little memory for tables.
     pub(super) fn check_room(&mut self, batch: &[Update<'_>]) -> Result<()> {
-        let puts = batch.iter().filter(|update| !matches!(update, Update::Delete { .. })).count();
-        let growth = match puts {
-            0 => Growth::default(),
-            _ => demand(&self.store.shape.codecs, self.store.levels).growth(puts as u64),
-        };
+        let puts = Puts::of(batch);
+        let Store { shape, levels, .. } = &self.store;
+        let demand = demand(&shape.codecs, *levels);
+        let growth = shape.codecs.growth(&demand, &puts, self.btree.entries);
+        let puts = puts.count;
         let left = if puts > 0 { LEFT_TO_DELETES } else { 0 };
         let kept = self.pages_kept_with(&growth) + left;
         let growth = nodes_of(&growth);
@@ -133,7 +133,7 @@ impl ListTree<'_> {
         let durability = file.durability();
         let lasts_at_once = durability != Durability::None && !durability.has_journal();
         let at_once = match lasts_at_once {
-            true => self.at_once(puts as u64, (batch.len() - puts) as u64, growth),
+            true => self.at_once(puts, batch.len() as u64 - puts, growth),
             false => 0,
         };
         if !has_room || at_once > u64::from(file.pages_free()) {
