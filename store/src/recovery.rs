@@ -78,9 +78,13 @@ pub(crate) const NAME_BYTES_MOST: usize = 64;
 /// The most checkpoints that are kept at a time.
 pub(crate) const NAMES_MOST: usize = 64;
 
-/// Refuses a name that no further checkpoint can have beside those of `kept`, where there is memory
-/// for `most`.
-pub(crate) fn check_checkpoint_name(name: &str, kept: &[Savepoint], most: usize) -> Result<()> {
+/// Refuses a name that no further checkpoint can have beside those of `kept`, where no more than
+/// so many are kept, and why.
+pub(crate) fn check_checkpoint_name(
+    name: &str,
+    kept: &[Savepoint],
+    (most, too_many): (usize, &'static str),
+) -> Result<()> {
     let what = if name.is_empty() || name.len() > NAME_BYTES_MOST {
         "it must have 1 to 64 bytes"
     } else if name.chars().any(char::is_control) {
@@ -90,7 +94,7 @@ pub(crate) fn check_checkpoint_name(name: &str, kept: &[Savepoint], most: usize)
     } else if kept.len() >= NAMES_MOST {
         "64 checkpoints are kept already: forget one first"
     } else if kept.len() >= most {
-        "the memory has no room for another checkpoint: forget one first, or give more memory"
+        too_many
     } else {
         return Ok(());
     };
@@ -330,11 +334,13 @@ mod tests {
     #[test]
     fn a_name_is_short_new_and_fits_a_line() {
         let kept = [Savepoint { name: String::from("old"), id: CheckpointId(3) }];
-        let is_refused = |name: &str| check_checkpoint_name(name, &kept, 8).is_err();
+        let is_refused = |name: &str| check_checkpoint_name(name, &kept, (8, "")).is_err();
         let long = "n".repeat(NAME_BYTES_MOST);
         assert!(["new", "nach der Ernte", "été", &long].iter().all(|name| !is_refused(name)));
         assert!(["", "old", "a\nb", "a\tb", "\u{1b}[2J"].iter().all(|name| is_refused(name)));
         assert!(is_refused(&(long + "n")));
-        assert!(check_checkpoint_name("new", &kept, 1).is_err(), "no room for another");
+        let what = "one is enough";
+        let found = check_checkpoint_name("new", &kept, (1, what));
+        assert_eq!(found, Err(crate::Error::CheckpointName { what }));
     }
 }

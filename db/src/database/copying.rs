@@ -299,7 +299,7 @@ impl Database<'static> {
             let temporary = Temporary::beside(&path)?;
             let new = Database::make(temporary.path(), choices).map_err(doubled);
             let new = new.map_err(|error| error.about(&path))?;
-            let entries = old.copy_while(&new, go_on)?;
+            let entries = old.copy_while(&new, go_on).map_err(doubled)?;
             new.close()?;
             Ok((temporary, entries))
         })?;
@@ -363,6 +363,9 @@ fn doubled(error: Error) -> Error {
     match error {
         Error::LittleMemory { have, need } => {
             Error::LittleMemory { have: have * 2, need: need * 2 }
+        }
+        Error::LittleTables { have, need } => {
+            Error::LittleTables { have: have * 2, need: need * 2 }
         }
         other => other,
     }

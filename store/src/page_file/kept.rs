@@ -77,7 +77,9 @@ impl Checkpoints {
 
     /// Refuses a name that no checkpoint can get.
     pub(super) fn check_name(&self, name: &str) -> Result<()> {
-        check_checkpoint_name(name, &self.names, self.names_most)
+        let too_many =
+            "the memory has no room for another checkpoint: forget one first, or give more memory";
+        check_checkpoint_name(name, &self.names, (self.names_most, too_many))
     }
 
     /// True if a page that is free may be one that a checkpoint with a name needs.

@@ -8,6 +8,7 @@ use super::PageLogOptions;
 use super::own_pages::OwnPages;
 use super::record::{self, Epoch, Piece, Record};
 use super::stale::Stale;
+use crate::recovery::check_checkpoint_name;
 use crate::{CheckpointId, Error, Result, Savepoint};
 
 /// The most checkpoints that are kept at a time: their memory is bounded, and so is what they pin.
@@ -73,6 +74,12 @@ impl Checkpoints {
         own.pages.checkpoint = Some(page);
         own.pages.blocks.keep_for_last(None);
         Ok(page)
+    }
+
+    /// Refuses a name that no checkpoint can get.
+    pub(super) fn check_name(&self, name: &str) -> Result<()> {
+        let too_many = "8 checkpoints are kept already, as many as on raw flash: forget one first";
+        check_checkpoint_name(name, &self.names, (NAMES_MOST, too_many))
     }
 
     /// Keeps the last checkpoint, whose record ends in `page`, by a name.

@@ -5,11 +5,9 @@ use alloc::vec::Vec;
 use device::{Block, Cause, Page};
 
 use super::PageLog;
-use super::checkpoint::NAMES_MOST;
 use super::record::Epoch;
 use crate::canary::Canary;
 use crate::journal_record;
-use crate::recovery::check_checkpoint_name;
 use crate::{
     CheckpointId, Durability, Error, Recovery, RecoveryStatistics, Replayed, Result, Savepoint,
     Update, Wear,
@@ -32,7 +30,7 @@ impl Recovery for PageLog<'_> {
     }
 
     fn needs_checkpoint_before(&self, name: &str) -> Result<bool> {
-        check_checkpoint_name(name, self.checkpoints.names(), NAMES_MOST)?;
+        self.checkpoints.check_name(name)?;
         // The record of a named checkpoint pins the log's own blocks that it stands in. What is
         // kept back for records must be there without them, or nothing could be forgotten again.
         let blocks = self.record_blocks();
@@ -173,7 +171,7 @@ impl PageLog<'_> {
         is_closed: bool,
     ) -> Result<CheckpointId> {
         if let Some(name) = name {
-            check_checkpoint_name(name, self.checkpoints.names(), NAMES_MOST)?;
+            self.checkpoints.check_name(name)?;
         }
         // Own pages are needed from the block on in which the record begins. Nothing is erased
         // before it stands.

@@ -90,6 +90,8 @@ pub struct RunWriter {
     is_last_fence: bool,
     /// True if its footer is written.
     is_ended: bool,
+    /// Why a write failed.
+    failure: Option<Error>,
     fences: Fences,
 }
 
@@ -135,6 +137,7 @@ impl RunWriter {
             units_checksum: 0,
             is_last_fence: false,
             is_ended: false,
+            failure: None,
             fences: Fences::default(),
             options,
         })
@@ -192,6 +195,7 @@ impl RunWriter {
         entry: &Entry<'_>,
         hooks: &mut dyn UnitHooks,
     ) -> Result<()> {
+        self.check_failure()?;
         self.check(entry)?;
         if !self.builder.is_empty() && self.put(entry) {
             self.note(entry);
@@ -322,7 +326,12 @@ impl RunWriter {
         let a_page = self.page_bytes / self.options.shape.bytes() as usize;
         let length = (self.filled as usize).div_ceil(a_page) * self.page_bytes;
         let bytes = &mut self.buffer.all_mut()[..length];
-        space.write(&mut self.reserved, bytes, &mut self.run.extents, self.options.cause)?;
+        let cause = self.options.cause;
+        if let Err(error) = space.write(&mut self.reserved, bytes, &mut self.run.extents, cause) {
+            // What of it was written is not known.
+            self.failure = Some(error);
+            return Err(error);
+        }
         bytes.fill(0);
         self.filled = 0;
         Ok(())
@@ -381,7 +390,13 @@ impl RunWriter {
         }
     }
 
+    /// A run of which a write failed can only be abandoned.
+    fn check_failure(&self) -> Result<()> {
+        self.failure.map_or(Ok(()), Err)
+    }
+
     fn write_footer(&mut self, space: &mut dyn Space) -> Result<()> {
+        self.check_failure()?;
         self.end_unit(space)?;
         let mut footer = self.run.footer(self.units_checksum);
         if self.options.fence_step > 0 {
