@@ -345,7 +345,7 @@ pub(crate) struct Bare {
 pub(crate) struct Named {
     #[command(flatten)]
     pub(crate) home: Home,
-    /// The checkpoint, 1 to 64 bytes without line breaks
+    /// The checkpoint, 1 to 64 bytes
     #[arg(value_parser = parse_name)]
     pub(crate) name: String,
 }

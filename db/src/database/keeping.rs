@@ -6,7 +6,7 @@ use crate::{Database, Result};
 
 /// Named checkpoints.
 impl Database<'_> {
-    /// Keeps the present state under `name`, 1 to 64 bytes without control characters, so that
+    /// Keeps the present state under `name`, 1 to 64 bytes, so that
     /// [`rollback`](Database::rollback) can go back to it. While it is kept, changes take more
     /// room.
     ///
