@@ -1,4 +1,4 @@
-//! Pages of the log's own, with the journal and the records of checkpoints, one in memory at a time.
+//! Pages of the log's own, with the journal and the records of checkpoints, one of them in memory.
 //!
 //! What is acknowledged ends with a page that stands twice: a tag and content in its first half,
 //! and both again in the other. No damage to one half hides it, and so nothing before it.

@@ -93,9 +93,9 @@ struct More {
 }
 
 impl More {
-    /// What puts that add `grown` to a tree, and deletes, may do to it. A split cuts a node, and gives its parent a child;
-    /// a new root only takes the old one. A node that is joined is taken from its parent, and where
-    /// two share their entries, their parent gets another key for one.
+    /// What puts that add `grown` to a tree, and deletes, may do to it. A split cuts a node, and
+    /// gives its parent a child; a new root only takes the old one. A node that is joined is taken
+    /// from its parent, and where two share their entries, their parent gets another key for one.
     fn of(demand: &Demand, (puts, grown): (u64, Growth), deletes: u64) -> Self {
         let nodes = grown.leaves.saturating_add(grown.inner);
         let height = demand.levels.iter().filter(|nodes| **nodes > 0).count() as u64;

@@ -1,4 +1,5 @@
-//! In place on a disk (end of section 4.3): nodes are pages of a page file, rewritten where they stand.
+//! In place on a disk (end of section 4.3): nodes are pages of a page file, rewritten where they
+//! stand.
 //!
 //! A child is named by its page. Only a node with a buffer is named by the buffer's number, for the
 //! buffer's record is needed on every way through the node; a table beside the records says its

@@ -1,10 +1,11 @@
 //! The node table (section 4.3): where each node stands, for nodes never stay where they were.
 //! Beside it the records of the buffers.
 //!
-//! Both are in memory, and go to pages that the root record names at a checkpoint (`checkpoint_state`).
-//! On a disk only nodes with buffers have a number here. A node without a buffer takes four bytes;
-//! the table grows by [`CHUNK`] numbers at a time, so it never exists twice. Nodes with buffers
-//! have a table of their own, whose numbers are those of their [`BufferRecord`]s.
+//! Both are in memory, and go to pages that the root record names at a checkpoint
+//! (`checkpoint_state`). On a disk only nodes with buffers have a number here. A node without a
+//! buffer takes four bytes; the table grows by [`CHUNK`] numbers at a time, so it never exists
+//! twice. Nodes with buffers have a table of their own, whose numbers are those of their
+//! [`BufferRecord`]s.
 //!
 //! Invariant: a number that was released is handed out again before a new one is.
 
