@@ -117,8 +117,13 @@ impl Levels<'_> {
     /// The first level that has room for the head and all levels above it, and leaves room for what
     /// may come; or the last.
     pub(super) fn target(&self, is_last: bool) -> Result<Target> {
+        self.target_with(is_last, (0, 0))
+    }
+
+    /// The same if so many entries, and bytes, come to the head before.
+    pub(super) fn target_with(&self, is_last: bool, more: (u64, u64)) -> Result<Target> {
         let head = self.head_to_merge();
-        let mut entries = (head.btree.entries, head.bytes);
+        let mut entries = (head.btree.entries + more.0, head.bytes + more.1);
         let mut below = 0;
         let last = self.components.last().map_or(0, |last| last.level);
         for level in 1..=LEVEL_MOST {

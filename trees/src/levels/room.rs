@@ -22,6 +22,7 @@
 //! Runs that only the last checkpoint needs are in the way until the next one: where they leave no
 //! room for a merge, that is made first.
 
+use device::Cause;
 use store::Update;
 use store::runs::{Run, Space};
 
@@ -268,7 +269,19 @@ impl Levels<'_> {
         if self.pages_free() < merges * whole || self.lacks_head_pages() {
             return Err(self.lack());
         }
-        Ok(())
+        self.hold_for_merges(batch, &more, whole)
+    }
+
+    /// Where the device grows, lets it have room for what the merges in `batch` write: were it full
+    /// then, the batch could not be made, and no opening could make it either.
+    fn hold_for_merges(&mut self, batch: &[Update<'_>], more: &More, whole: u64) -> Result<()> {
+        let known = self.longest;
+        self.longest = (known.0.max(more.longest.0), known.1.max(more.longest.1));
+        let target = self.target_with(false, (more.entries, more.bytes));
+        self.longest = known;
+        let merges = 1 + u64::from(self.may_merge_twice(batch, whole));
+        let pages = merges * target.map_or(whole, |target| target.pages.min(whole));
+        Ok(self.store.file.hold_free(pages, Cause::Merge)?)
     }
 
     /// Too little room; where names keep some, they are in the way.

@@ -75,6 +75,33 @@ impl Extents {
         Some(taken)
     }
 
+    /// Free pages below page `end`.
+    pub(super) fn free_below(&self, end: u32) -> u32 {
+        self.free.iter().map(|range| range.end().min(end).saturating_sub(range.first)).sum()
+    }
+
+    /// Takes `pages` pages below page `end`, the lowest ones.
+    pub(super) fn take_below(&mut self, pages: u32, end: u32) -> Option<Reserved> {
+        if pages > self.free_below(end) {
+            return None;
+        }
+        let mut taken = Reserved { extents: Vec::new(), pages };
+        let mut left = pages;
+        while left > 0 {
+            let range = self.free.first_mut()?;
+            let part = Extent { first: range.first, pages: range.pages.min(left) };
+            range.first += part.pages;
+            range.pages -= part.pages;
+            if range.pages == 0 {
+                self.free.remove(0);
+            }
+            taken.extents.push(part);
+            left -= part.pages;
+            self.pages -= part.pages;
+        }
+        Some(taken)
+    }
+
     /// Takes just these pages.
     pub(super) fn claim(&mut self, extent: Extent) -> Result<()> {
         let place = self.free.partition_point(|range| range.first <= extent.first);

@@ -169,6 +169,20 @@ impl<'d> FileSpace<'d> {
         Ok(made?)
     }
 
+    /// Sees to it that the disk has room for so many free pages: what takes no more of them than
+    /// that finds it, though the disk gets full meanwhile.
+    ///
+    /// # Errors
+    /// The disk is full, or failed.
+    pub fn hold_free(&mut self, pages: u64, cause: Cause) -> Result<()> {
+        let Some(held) = self.held else {
+            return Ok(());
+        };
+        let lacks = pages.saturating_sub(self.extents.free_below(held).into());
+        let end = u64::from(held).saturating_add(lacks).min(self.extents.most().into());
+        self.hold(end as u32, cause)
+    }
+
     /// Takes some of the pages that were promised to a load, for `pages` that are written now and
     /// more that come: one behind the other, but where another run of the load took some between.
     fn take_promised(
@@ -234,7 +248,9 @@ impl Space for FileSpace<'_> {
         let end = reserved.extents.iter().map(Extent::end).max().unwrap_or(0);
         if let Err(error) = self.hold(end, cause) {
             self.free(&reserved.extents)?;
-            return Err(error);
+            // What the disk has room for already may suffice in parts.
+            let held = self.held.unwrap_or(0);
+            return self.extents.take_below(pages, held).ok_or(error);
         }
         Ok(reserved)
     }

@@ -304,6 +304,52 @@ fn a_load_that_a_full_disk_stops_is_refused_and_leaves_an_empty_tree() {
     }
 }
 
+/// What a batch may have merged has room before the batch is recorded: else no opening could make
+/// it again while the disk is full.
+#[test]
+fn an_opening_needs_no_room_where_a_full_disk_refused_a_batch() {
+    let mut refused = 0;
+    for (name, deamortized) in [("fd-tree", "off"), ("lsm", "off"), ("fd-tree", "on")] {
+        let entry = find(name).unwrap();
+        for (more, batch) in (0..12).flat_map(|more| [(more * 29, 70), (more * 29, 700)]) {
+            let mut disk = RamDisk::growing(SectorGeometry::new(4096, 20_000).unwrap());
+            let given = [("head", "65536"), ("ratio", "4"), ("deamortized", deamortized)];
+            let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
+            let options = Options {
+                durability: Some(Durability::Batch),
+                journal_through: true,
+                ..Options::new(EntryShape::fixed(4, 4), 4 << 20, settings)
+            };
+            drop((entry.create)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap());
+            let most = disk.sectors_held().unwrap() + more;
+            let what =
+                format!("{name}, deamortized {deamortized}, {more} more, batches of {batch}");
+            let mut model = Model::default();
+            let short = Medium::Sectors(Box::new(Short { below: &mut disk, most }));
+            let mut index = (entry.open)(short, &options).expect(&what);
+            for first in (0..200_000).step_by(batch) {
+                let keys: Vec<_> = (first..first + batch as u32).map(key).collect();
+                let puts: Vec<_> = keys.iter().map(|key| Update::Put { key, value: key }).collect();
+                if index.update(&puts).is_err() {
+                    refused += 1;
+                    break;
+                }
+                index.sync().expect(&what);
+                let entries = keys.iter().map(|key| (key.to_vec(), key.to_vec()));
+                model.entries.extend(entries);
+            }
+            drop(index);
+            let short = Medium::Sectors(Box::new(Short { below: &mut disk, most }));
+            let mut index = (entry.open)(short, &options).expect(&what);
+            assert_eq!(findings(&mut *index), Vec::<String>::new(), "{what}");
+            for key in model.entries.keys() {
+                assert_eq!(index.get(key, 0, &mut [0; 4]), Ok(Some(4)), "{what}");
+            }
+        }
+    }
+    assert!(refused > 60, "{refused}");
+}
+
 #[test]
 fn a_file_opens_once_its_checkpoint_was_forgotten_and_it_was_closed() {
     let varying = EntryShape { key: Width::Variable, value: Width::Variable };
