@@ -252,8 +252,7 @@ fn nand_options(durability: Durability, existing: Existing, memory: MemoryLimit)
         _ => file::Durability::Power,
     };
     let memory_most = match memory {
-        // What suffices for all is told by who opens what is on it: so it is opened for that.
-        MemoryLimit::Total(bytes) => bytes.max(crate::MEMORY_TOTAL),
+        MemoryLimit::Total(bytes) => bytes,
         MemoryLimit::CachesAndBuffers(_) => u64::MAX,
     };
     NandOptions { durability, existing, memory_most, ..NandOptions::default() }

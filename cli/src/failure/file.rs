@@ -232,7 +232,7 @@ fn line(whole: &Path, whence: &Path, error: &Error) -> String {
         ),
         Error::LittleTables { have, need } => format!(
             "{path}: {have} bytes of memory are too few for its tables, which grow with the \
-             entries: {need} are needed now; give more, such as --memory-total {}",
+             entries; give --memory-total {} or more",
             need.saturating_add(need / 4)
         ),
         Error::LittleRoom { bytes, need, blocks } => format!(

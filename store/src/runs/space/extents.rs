@@ -60,19 +60,24 @@ impl Extents {
         while left > 0 {
             let fits = self.free.iter().position(|range| range.pages >= left);
             let longest = || (0..self.free.len()).max_by_key(|place| self.free[*place].pages);
-            let place = fits.or_else(longest)?;
-            let range = &mut self.free[place];
-            let part = Extent { first: range.first, pages: range.pages.min(left) };
-            range.first += part.pages;
-            range.pages -= part.pages;
-            if range.pages == 0 {
-                self.free.remove(place);
-            }
+            let part = self.take_from(fits.or_else(longest)?, left)?;
             taken.extents.push(part);
             left -= part.pages;
-            self.pages -= part.pages;
         }
         Some(taken)
+    }
+
+    /// Takes the first pages of the range at `place`, up to `pages`.
+    fn take_from(&mut self, place: usize, pages: u32) -> Option<Extent> {
+        let range = self.free.get_mut(place)?;
+        let part = Extent { first: range.first, pages: range.pages.min(pages) };
+        range.first += part.pages;
+        range.pages -= part.pages;
+        if range.pages == 0 {
+            self.free.remove(place);
+        }
+        self.pages -= part.pages;
+        Some(part)
     }
 
     /// Free pages below page `end`.
@@ -88,16 +93,9 @@ impl Extents {
         let mut taken = Reserved { extents: Vec::new(), pages };
         let mut left = pages;
         while left > 0 {
-            let range = self.free.first_mut()?;
-            let part = Extent { first: range.first, pages: range.pages.min(left) };
-            range.first += part.pages;
-            range.pages -= part.pages;
-            if range.pages == 0 {
-                self.free.remove(0);
-            }
+            let part = self.take_from(0, left)?;
             taken.extents.push(part);
             left -= part.pages;
-            self.pages -= part.pages;
         }
         Some(taken)
     }
