@@ -112,12 +112,13 @@ impl Codecs {
     /// As [`Codecs::nodes_split`], of puts with so many bytes.
     ///
     /// A split in the middle leaves five eighths of a node or less on each side, so a half takes
-    /// three eighths until it splits again; what was left behind at the right edge of the tree may
-    /// be full, and splits once more. That is `16/3` splits a node of bytes, and one a leaf there
-    /// was. A key that does not begin with what a leaf's keys share splits it at that side, once:
-    /// behind that split the side's bound begins with it. Both sides of each leaf there was may, at
-    /// no cost; those of a split when three eighths have come since, and as a byte came its leaf had
-    /// two sides: again `16/3`. Inner nodes are no more than leaves.
+    /// three eighths until it splits again; what is left behind at the right edge of the tree may
+    /// be full, and splits once more. That makes `16/3` splits for each node of bytes, and one for
+    /// each leaf that was there. A key that does not begin with what a leaf's keys share splits it
+    /// on its side, and only once on each: behind it all keys on that side begin so. Leaves that
+    /// were there may split so for nothing; a side that a split made takes three eighths first, and
+    /// a byte counts for the two sides of its leaf: `16/3` again. Inner nodes are no more than
+    /// leaves.
     fn nodes_split_by_bytes(&self, bytes: u64, extent: Extent) -> u64 {
         let leaves = extent.entries.min(extent.nodes);
         let splits =

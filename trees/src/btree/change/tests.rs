@@ -73,7 +73,7 @@ fn a_key_apart_from_a_leaf_of_long_alike_keys_splits_it_once() {
     for (ascending, fill_percent) in [(true, 70), (false, 70), (true, 100)] {
         let mut disk = disk();
         let mut tree = Tree::new(&mut disk, fill_percent);
-        let order = |number: u8| if ascending { number } else { 255 - number };
+        let order = |number: u8| if ascending { number } else { 39 - number };
         for group in 0..40 {
             for number in 0..60 {
                 let mut key = vec![2 * order(group) + 1; 100];
@@ -97,18 +97,23 @@ fn whatever_keys_share_a_put_splits_each_level_once_and_was_counted() {
         let mut dice = Dice(seed);
         let mut tree = Tree::new(&mut disk, [50, 70, 100][seed as usize % 3]);
         let longest = tree.btree.codecs.leaf.entry_bytes_most() as u64;
-        let alphabet = 2 + dice.roll(4);
+        let mut stems: Vec<Vec<u8>> = vec![Vec::new()];
+        while stems.len() < 30 {
+            let mut stem = stems[dice.roll(stems.len() as u64) as usize].clone();
+            let run = dice.roll(longest - 1 - stem.len() as u64);
+            stem.resize(stem.len() + run as usize, dice.roll(256) as u8);
+            stems.push(stem);
+        }
         for _ in 0..3000 {
             if dice.roll(500) == 0 {
                 tree.set_base();
             }
-            // Runs of one letter, of any length: many keys share much, and many share nothing.
-            let mut key = Vec::new();
-            let bytes = 1 + dice.roll(longest - 1);
-            while (key.len() as u64) < bytes {
-                let run = (1 + dice.roll(bytes)).min(bytes - key.len() as u64);
-                key.resize(key.len() + run as usize, dice.roll(alphabet) as u8);
-            }
+            // The beginning of a stem, and little behind it: many keys share much, and some little.
+            let stem = &stems[dice.roll(stems.len() as u64) as usize];
+            let shared = if dice.roll(4) == 0 { dice.roll(stem.len() as u64 + 1) } else { 99 };
+            let mut key = stem[..stem.len().min(shared as usize)].to_vec();
+            key.extend((0..1 + dice.roll(2)).map(|_| dice.roll(256) as u8));
+            let bytes = key.len() as u64;
             let most = longest - bytes;
             let value =
                 if dice.roll(8) == 0 { dice.roll(most + 1) } else { dice.roll(most.min(4) + 1) };
