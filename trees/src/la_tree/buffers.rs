@@ -380,3 +380,6 @@ impl Buffers {
         Some(number)
     }
 }
+
+#[cfg(test)]
+mod tests;

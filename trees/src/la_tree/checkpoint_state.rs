@@ -266,3 +266,6 @@ fn read(
     }
     Ok(start + CHUNK_HEADER as usize)
 }
+
+#[cfg(test)]
+mod tests;

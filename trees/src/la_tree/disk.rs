@@ -285,3 +285,6 @@ impl<'d> Disk<'d> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

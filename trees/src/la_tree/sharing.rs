@@ -206,3 +206,6 @@ fn a_byte(saved: u64, bytes: u64) -> u64 {
     let each = (u128::from(saved) << 24) / u128::from(bytes.max(1));
     u64::try_from(each).unwrap_or(u64::MAX / 8).min(u64::MAX / 8)
 }
+
+#[cfg(test)]
+mod tests;
