@@ -441,16 +441,14 @@ impl Slotted {
     }
 
     pub(super) fn middle(&self, node: &[u8]) -> usize {
-        let half = (self.cell_bytes(node) + count(node) * SLOT_BYTES) / 2;
-        let mut before = 0;
+        let half = self.cell_bytes(node) / 2;
+        let mut bytes = 0;
         for place in 0..count(node) {
             let cell = self.cell(node, place);
-            let behind = before + cell.end - cell.suffix + self.length_bytes() + SLOT_BYTES;
-            if behind >= half {
-                // Whichever is nearer: so neither side has much more than half.
-                return if half - before < behind - half { place } else { place + 1 };
+            bytes += cell.end - cell.suffix + self.length_bytes();
+            if bytes >= half {
+                return place + 1;
             }
-            before = behind;
         }
         count(node)
     }
