@@ -382,4 +382,4 @@ impl Buffers {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -14,15 +14,29 @@ use crate::la_tree::stream::{Form, Pending};
 
 const CAUSE: Cause = Cause::Update;
 
+pub(in super::super) const SHAPE: EntryShape = EntryShape::fixed(4, 4);
+
+fn geometry() -> Geometry {
+    Geometry::new(512, 32, 64).unwrap()
+}
+
+/// An empty chip.
+pub(in super::super) fn chip() -> Ground<'static> {
+    let chip = Box::new(SimulatedNand::new(geometry(), NandCosts::default()));
+    Ground::Chip(PageLog::create(chip, &PageLogOptions::default()).unwrap())
+}
+
+/// No buffers yet, for that chip, with a pool of so many bytes.
+pub(in super::super) fn none(pool: u64) -> Buffers {
+    let pages = PageShape::new(&geometry(), 128).unwrap();
+    let pool = PoolSize::fixed(pool);
+    let sizes = BufferSizes { pool, entry_most: 12, entry_least: 4, fences: 0 };
+    Buffers::new(Form::new(SHAPE), pages, &sizes)
+}
+
 /// So many buffers, every other one of a leaf subtree, over a small pool on a chip.
 fn parts(count: u32) -> (Ground<'static>, Buffers) {
-    let geometry = Geometry::new(512, 32, 64).unwrap();
-    let chip = Box::new(SimulatedNand::new(geometry, NandCosts::default()));
-    let log = Ground::Chip(PageLog::create(chip, &PageLogOptions::default()).unwrap());
-    let pages = PageShape::new(&geometry, 128).unwrap();
-    let pool = PoolSize::fixed(3000);
-    let sizes = BufferSizes { pool, entry_most: 12, entry_least: 4, fences: 0 };
-    let mut buffers = Buffers::new(Form::new(EntryShape::fixed(4, 4)), pages, &sizes);
+    let (log, mut buffers) = (chip(), none(3000));
     for number in 0..count {
         buffers.begin(&log, number, number % 2 == 0).unwrap();
     }

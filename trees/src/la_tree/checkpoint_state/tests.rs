@@ -1,21 +1,17 @@
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use device::{Cause, Geometry, NandCosts, Page};
-use sim::SimulatedNand;
-use store::{EntryShape, PageLog, PageLogOptions};
+use device::{Cause, Page};
 
 use super::{Choices, Head, Root, State};
 use crate::btree::HEIGHT_MOST;
-use crate::la_tree::buffer_pool::PoolSize;
-use crate::la_tree::buffers::{BufferSizes, Buffers};
+use crate::la_tree::buffers::tests::{SHAPE, chip};
+use crate::la_tree::buffers::{self, Buffers};
 use crate::la_tree::cache::CacheSize;
 use crate::la_tree::ground::Ground;
-use crate::la_tree::layout::{NodeId, PageShape};
+use crate::la_tree::layout::NodeId;
 use crate::la_tree::nodes::Nodes;
-use crate::la_tree::stream::{Form, Pending};
+use crate::la_tree::stream::Pending;
 
-const SHAPE: EntryShape = EntryShape::fixed(4, 4);
 /// Numbers in a chunk of each table.
 const CHUNKS: (u32, u32) = (8, 4);
 const BUFFERS: u32 = 10;
@@ -28,22 +24,10 @@ struct Parts {
     buffers: Buffers,
 }
 
-fn chip() -> Ground<'static> {
-    let chip = SimulatedNand::new(geometry(), NandCosts::default());
-    Ground::Chip(PageLog::create(Box::new(chip), &PageLogOptions::default()).unwrap())
-}
-
-fn geometry() -> Geometry {
-    Geometry::new(512, 32, 64).unwrap()
-}
-
 /// None yet, with a pool of so many bytes.
 fn none(pool: u64) -> (Nodes, Buffers) {
-    let pages = PageShape::new(&geometry(), 128).unwrap();
-    let pool = PoolSize::fixed(pool);
-    let sizes = BufferSizes { pool, entry_most: 12, entry_least: 4, fences: 0 };
-    let nodes = Nodes::new(SHAPE, pages, CacheSize::Fixed(12), CHUNKS).unwrap();
-    (nodes, Buffers::new(Form::new(SHAPE), pages, &sizes))
+    let buffers = buffers::tests::none(pool);
+    (Nodes::new(SHAPE, buffers.pages, CacheSize::Fixed(12), CHUNKS).unwrap(), buffers)
 }
 
 /// Nodes with and without buffers, in which entries wait, in the pool and on flash.
@@ -105,9 +89,8 @@ impl Parts {
 
     /// Where nodes stand.
     fn places(&self) -> Vec<(u32, u32)> {
-        let numbers = |count| 0..count;
-        let plain = numbers(PLAIN).map(|number| self.nodes.plain.numbers.stored(number));
-        let buffered = numbers(BUFFERS).map(|number| self.nodes.buffered.numbers.stored(number));
+        let plain = (0..PLAIN).map(|number| self.nodes.plain.numbers.stored(number));
+        let buffered = (0..BUFFERS).map(|number| self.nodes.buffered.numbers.stored(number));
         (0..).zip(plain.chain(buffered)).collect()
     }
 

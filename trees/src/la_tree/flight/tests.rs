@@ -1,32 +1,22 @@
-use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use device::{Cause, Geometry, NandCosts};
-use sim::SimulatedNand;
-use store::{EntryShape, PageLog, PageLogOptions};
+use device::Cause;
 
 use super::Flight;
 use crate::la_tree::bare_tree::Bounds;
-use crate::la_tree::buffer_pool::PoolSize;
-use crate::la_tree::buffers::{BufferSizes, Buffers};
+use crate::la_tree::buffers::Buffers;
+use crate::la_tree::buffers::tests::{SHAPE, chip, none};
 use crate::la_tree::ground::Ground;
-use crate::la_tree::layout::PageShape;
 use crate::la_tree::sorter::Sorter;
 use crate::la_tree::stream::{Form, Pending};
 
-const FORM: Form = Form::new(EntryShape::fixed(4, 4));
+const FORM: Form = Form::new(SHAPE);
 const CAUSE: Cause = Cause::Flush;
 
 /// A pool of so many bytes on a chip, with one empty buffer.
 fn parts(pool: u64) -> (Ground<'static>, Buffers) {
-    let geometry = Geometry::new(512, 32, 64).unwrap();
-    let chip = Box::new(SimulatedNand::new(geometry, NandCosts::default()));
-    let log = Ground::Chip(PageLog::create(chip, &PageLogOptions::default()).unwrap());
-    let pages = PageShape::new(&geometry, 128).unwrap();
-    let sizes =
-        BufferSizes { pool: PoolSize::fixed(pool), entry_most: 12, entry_least: 4, fences: 0 };
-    let mut buffers = Buffers::new(FORM, pages, &sizes);
+    let (log, mut buffers) = (chip(), none(pool));
     buffers.begin(&log, 0, true).unwrap();
     (log, buffers)
 }

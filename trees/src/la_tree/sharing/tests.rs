@@ -62,6 +62,7 @@ impl Parts {
 fn memory_goes_to_what_saves_more_and_both_keep_what_they_work_with() {
     let mut parts = parts("shared");
     let (pool, frames) = (parts.buffers.pool.memory_bytes(), parts.bare.nodes.cache.frames());
+    parts.sharing.pool_least = pool / 2;
     for _ in 0..200 {
         parts.window(400, 0);
     }
