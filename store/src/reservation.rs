@@ -23,7 +23,8 @@ pub struct Demand {
     pub puts_a_leaf: u32,
     /// Children after which an inner node that was just split may be split again; at least 1.
     pub children_a_node: u32,
-    /// Leaves that one put may add: 1, or 2 where the lengths of entries vary.
+    /// Leaves that one put may add: 1, or 2 where a leaf falls into as few as hold its entries and
+    /// their lengths vary.
     pub leaves_a_put: u32,
 }
 

@@ -419,6 +419,17 @@ impl Codec {
         either!(self, form => form.middle(node)).clamp(1, count(node).max(2) - 1)
     }
 
+    /// The place at which splitting leaves five eighths of a node or less on each side: as
+    /// [`Codec::middle`], and before a long entry there if that is nearer to half.
+    #[must_use]
+    pub fn nearest_middle(&self, node: &[u8]) -> usize {
+        let place = match &self.form {
+            Form::Slotted(form) => form.nearest_middle(node),
+            _ => self.middle(node),
+        };
+        place.clamp(1, count(node).max(2) - 1)
+    }
+
     /// Bytes of the node in use, its header included.
     #[must_use]
     #[inline]

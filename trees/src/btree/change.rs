@@ -32,8 +32,41 @@ pub(crate) struct BTree<I> {
 pub(super) enum Put {
     /// The long value that the entry had before.
     Done(Option<OverflowValue>),
-    /// There was no room for the entry, which belongs behind all others if `is_last`.
-    Full { is_last: bool },
+    /// There was no room for the entry, which belongs behind all others if `is_last`, and is
+    /// `beside` them if its key does not begin with what theirs share.
+    Full { is_last: bool, beside: Option<Side> },
+}
+
+/// An end of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Left,
+    Right,
+}
+
+impl Side {
+    /// The side of `node` on which `key`, which belongs at `place`, is apart from all others: there
+    /// are none on the other, and it does not begin with the bytes that those share.
+    fn of(node: &Node<'_>, place: usize, key: &[u8]) -> Option<Side> {
+        let count = node.count();
+        if count == 0 || key.starts_with(node.key(0).prefix) {
+            return None;
+        }
+        match place {
+            0 => Some(Side::Left),
+            _ if place == count => Some(Side::Right),
+            _ => None,
+        }
+    }
+}
+
+/// Where a node is split.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    /// Entries arrive at the right edge of the tree: the node keeps most of them.
+    is_append: bool,
+    /// What comes would lengthen all others: it gets a node with the last on its side alone.
+    beside: Option<Side>,
 }
 
 impl<I: NodeId> BTree<I> {
@@ -95,13 +128,14 @@ impl<I: NodeId> BTree<I> {
     ) -> Result<Option<OverflowValue>> {
         loop {
             let leaf = self.seek(store, Toward::Key(key), Cause::Update)?;
-            let is_last = match self.put_into(store, leaf, key, value)? {
+            let cut = match self.put_into(store, leaf, key, value)? {
                 Put::Done(before) => return Ok(before),
-                Put::Full { is_last } => is_last,
+                Put::Full { is_last, beside } => {
+                    Cut { is_append: is_last && self.path.is_rightmost(), beside }
+                }
             };
-            let is_append = is_last && self.path.is_rightmost();
             self.is_poisoned = true;
-            let split = self.split(store, 0, is_append)?;
+            let split = self.split(store, 0, cut)?;
             self.is_poisoned = false;
             // Where room had to be made above the leaf first, the way down has changed.
             let Some(right) = split else { continue };
@@ -121,12 +155,18 @@ impl<I: NodeId> BTree<I> {
     ) -> Result<Put> {
         let at = At::leaf(leaf);
         let node = store.node(at, Cause::Update)?;
-        let (edit, before, is_last) = match node.search(key) {
-            Ok(place) => (Edit::Replace { place, value }, node.value(place).as_long(), false),
-            Err(place) => (Edit::Insert { place, key, value }, None, place == node.count()),
+        let (edit, before, full) = match node.search(key) {
+            Ok(place) => {
+                let full = Put::Full { is_last: false, beside: None };
+                (Edit::Replace { place, value }, node.value(place).as_long(), full)
+            }
+            Err(place) => {
+                let (is_last, beside) = (place == node.count(), Side::of(&node, place, key));
+                (Edit::Insert { place, key, value }, None, Put::Full { is_last, beside })
+            }
         };
         if !store.edit(at, edit, Cause::Update)? {
-            return Ok(Put::Full { is_last });
+            return Ok(full);
         }
         if matches!(edit, Edit::Insert { .. }) {
             self.entries = self.entries.saturating_add(1);
@@ -164,23 +204,25 @@ impl<I: NodeId> BTree<I> {
     /// separates from it; or `None` if room was made above only, and the path is to be walked
     /// again.
     ///
-    /// Where entries arrive at the right edge of the tree (`is_append`), the node keeps most of
-    /// them.
+    /// One split is always enough for what comes: it has a quarter of a node at most, and a half
+    /// that has room for a quarter is what each [`Cut`] leaves on its side.
     fn split<S: NodeStore<Id = I>>(
         &mut self,
         store: &mut S,
         level: u8,
-        is_append: bool,
+        cut: Cut,
     ) -> Result<Option<I>> {
         if level == self.root.level {
             self.grow(store, Cause::Update)?;
         }
         let at = At { id: self.path.at(level).id, level };
-        let place = self.split_place(store, at, is_append)?;
+        let place = self.split_place(store, at, cut)?;
         let step = self.path.at(level + 1);
         let parent = At { id: step.id, level: level + 1 };
         if !self.has_room(store, parent)? {
-            self.split(store, level + 1, is_append)?;
+            let node = store.node(parent, Cause::Update)?;
+            let beside = Side::of(&node, step.place() + 1, &self.separator);
+            self.split(store, level + 1, Cut { beside, ..cut })?;
             return Ok(None);
         }
         self.reshaped.note_split(at);
@@ -194,22 +236,32 @@ impl<I: NodeId> BTree<I> {
         &mut self,
         store: &mut S,
         at: At<I>,
-        is_append: bool,
+        cut: Cut,
     ) -> Result<usize> {
         let node = store.node(at, Cause::Update)?;
         let count = node.count();
         if count < 2 {
             return Err(store.damaged(at.id, "it is full with one entry"));
         }
-        let place = match is_append {
-            true => (count * usize::from(self.fill_percent)).div_ceil(100).clamp(1, count - 1),
-            false => node.codec.middle(node.bytes),
+        let place = match cut {
+            Cut { beside: Some(Side::Left), .. } => 1,
+            Cut { beside: Some(Side::Right), .. } => count - 1,
+            Cut { is_append: true, .. } => self.append_place(&node),
+            Cut { .. } => node.codec.nearest_middle(node.bytes),
         };
         node.key(place).copy_to(&mut self.separator);
         if at.level == 0 {
             self.codecs.shorten(&node.key(place - 1), &mut self.separator);
         }
         Ok(place)
+    }
+
+    /// The place behind `fill_percent` of the entries; where lengths vary, behind half of the bytes
+    /// at least.
+    fn append_place(&self, node: &Node<'_>) -> usize {
+        let count = node.count();
+        let filled = (count * usize::from(self.fill_percent)).div_ceil(100).clamp(1, count - 1);
+        filled.max(node.codec.nearest_middle(node.bytes))
     }
 
     /// True if `parent` has room for one more child, from `self.separator` on.
@@ -262,3 +314,6 @@ impl<I: NodeId> BTree<I> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,7 +60,7 @@ impl Codecs {
             count if !self.is_variable() => self.nodes_split(count, extent),
             count => {
                 let by_bytes = self.nodes_split_by_bytes(puts.bytes, extent);
-                self.nodes_split(2 * count, extent).min(by_bytes)
+                self.nodes_split(count, extent).min(by_bytes)
             }
         }
     }
@@ -109,13 +109,21 @@ impl Codecs {
         all
     }
 
-    /// As [`Codecs::nodes_split`], of puts with so many bytes. A half has three eighths of a node
-    /// or more, and so has what it takes until it is split again, less what its prefix saves; an
-    /// entry has a quarter at most. Inner nodes are no more than leaves.
+    /// As [`Codecs::nodes_split`], of puts with so many bytes.
+    ///
+    /// A split in the middle leaves five eighths of a node or less on each side, so a half takes
+    /// three eighths until it splits again; what is left behind at the right edge of the tree may
+    /// be full, and splits once more. That makes `16/3` splits for each node of bytes, and one for
+    /// each leaf that was there. A key that does not begin with what a leaf's keys share splits it
+    /// on its side, and only once on each: behind it all keys on that side begin so. Leaves that
+    /// were there may split so for nothing; a side that a split made takes three eighths first, and
+    /// a byte counts for the two sides of its leaf: `16/3` again. Inner nodes are no more than
+    /// leaves.
     fn nodes_split_by_bytes(&self, bytes: u64, extent: Extent) -> u64 {
         let leaves = extent.entries.min(extent.nodes);
         let splits =
-            leaves.saturating_mul(2).saturating_add(6 * bytes / self.leaf.node_bytes() as u64);
-        splits.saturating_mul(2).saturating_add(2 * u64::from(extent.height) + 2)
+            leaves.saturating_mul(3).saturating_add(12 * bytes / self.leaf.node_bytes() as u64);
+        let nodes = splits.saturating_mul(2).saturating_add(leaves);
+        nodes.saturating_add(2 * u64::from(extent.height) + 2)
     }
 }

@@ -135,19 +135,19 @@ impl Codecs {
         let EntryShape { key, value } = self.shape;
         let longest = longest.min(self.inner.entry_bytes_most());
         let children = self.inner.capacity(longest, CHILD_BYTES.into()) / 2;
-        let (puts, children, leaves) = match (key, value) {
+        let (puts, children) = match (key, value) {
             (Width::Fixed(key), Width::Fixed(value)) => {
-                (self.leaf.capacity(key.into(), value.into()) / 2, children.max(2), 1)
+                (self.leaf.capacity(key.into(), value.into()) / 2, children.max(2))
             }
             // An inner node is cut in the middle but for one child. A leaf, whose keys share what
             // they have in common, may be split by every put.
-            _ => (1, children.saturating_sub(1).max(1), 2),
+            _ => (1, children.saturating_sub(1).max(1)),
         };
         Demand {
             levels: [0; LEVELS_MOST],
             puts_a_leaf: puts.max(1) as u32,
             children_a_node: children as u32,
-            leaves_a_put: leaves,
+            leaves_a_put: 1,
         }
     }
 }

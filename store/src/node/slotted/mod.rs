@@ -453,6 +453,20 @@ impl Slotted {
         count(node)
     }
 
+    pub(super) fn nearest_middle(&self, node: &[u8]) -> usize {
+        let half = (self.cell_bytes(node) + count(node) * SLOT_BYTES) / 2;
+        let mut before = 0;
+        for place in 0..count(node) {
+            let cell = self.cell(node, place);
+            let behind = before + cell.end - cell.suffix + self.length_bytes() + SLOT_BYTES;
+            if behind >= half {
+                return if half - before < behind - half { place } else { place + 1 };
+            }
+            before = behind;
+        }
+        count(node)
+    }
+
     pub(super) fn used_bytes(&self, node: &[u8]) -> usize {
         SLOTS + count(node) * SLOT_BYTES + self.prefix_bytes(node) + self.cell_bytes(node)
     }

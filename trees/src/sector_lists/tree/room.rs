@@ -81,7 +81,7 @@ fn demand(codecs: &Codecs, levels: [u32; LEVELS_MOST]) -> Demand {
         levels,
         puts_a_leaf: half(&codecs.leaf, value),
         children_a_node: half(&codecs.inner, CHILD_BYTES).max(2),
-        leaves_a_put: if codecs.is_variable() { 2 } else { 1 },
+        leaves_a_put: 1,
     }
 }
 
