@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use device::{Geometry, Medium, NandCosts, SectorGeometry};
@@ -15,6 +16,7 @@ use index::parameters::Settings;
 use index::{Direction, EntryShape, Error, Index, KeyRange, Update};
 use index::{MediumShape, Options, TreeDescriptor};
 use sim::SimulatedNand;
+use store::Width;
 
 const LENGTHS: [usize; 6] = [64, 257, 1023, 4096, 32_769, 70_000];
 
@@ -103,4 +105,56 @@ fn a_key_of_another_length_than_all_keys_have_is_refused() {
             assert!(matches!(index.range(range).err(), Some(Error::KeyLength { .. })), "{name}");
         }
     });
+}
+
+/// Keys between which separators are as long as they are, always beside the last ones: nodes with
+/// two or three of them split as often as can be.
+#[test]
+fn keys_as_long_as_they_may_be_are_taken_wherever_they_come() {
+    const STEM: usize = 8;
+    let without_value = EntryShape { value: Width::Fixed(0), ..EntryShape::VARIABLE };
+    for (shape, beside) in [(EntryShape::VARIABLE, 3), (without_value, 2), (without_value, 3)] {
+        each(shape, |name, index| {
+            let refused = index.update(&[Update::Put { key: &[1; 70_000], value: b"" }]);
+            let longest = match refused {
+                Err(Error::KeyTooLong { limit, .. } | Error::EntryTooLong { limit, .. }) => limit,
+                other => panic!("{name}: {other:?}"),
+            };
+            let key = |stem: u64, last: u8| {
+                let mut key = vec![0; longest as usize];
+                key[..STEM].copy_from_slice(&stem.to_be_bytes());
+                key[longest as usize - 1] = last;
+                key
+            };
+            let mut stems = vec![1 << 60, 2 << 60, 3 << 60];
+            let mut model = BTreeSet::new();
+            'all: for _ in 0..300 {
+                let place = stems.len() - beside;
+                let stem = stems[place] + ((stems[place + 1] - stems[place]) / 16).max(1);
+                stems.insert(place + 1, stem);
+                for last in [1, 0] {
+                    let key = key(stem, last);
+                    match index.update(&[Update::Put { key: &key, value: b"" }]) {
+                        Ok(()) => model.insert(key),
+                        Err(error) if is_for_lack_of_room(&error) => break 'all,
+                        Err(error) => panic!("{name}, {} keys: {error}", model.len()),
+                    };
+                }
+            }
+            assert!(model.len() > 20, "{name}: {} keys", model.len());
+            assert_eq!(keys(index, KeyRange::ALL), model.into_iter().collect::<Vec<_>>(), "{name}");
+            let mut findings = Vec::new();
+            index.check(&mut |finding| findings.push(finding.to_string())).unwrap();
+            assert_eq!(findings, Vec::<String>::new(), "{name}");
+        });
+    }
+}
+
+fn is_for_lack_of_room(error: &Error) -> bool {
+    use store::Error::{Full, LittleMemory, LittleTables};
+    match error {
+        Error::Store(Full { .. } | LittleMemory { .. } | LittleTables { .. }) => true,
+        Error::TreeFull { .. } => true,
+        _ => false,
+    }
 }

@@ -1,5 +1,6 @@
 //! What can end a file command.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -215,10 +216,11 @@ fn is_choice(error: &Error) -> bool {
 /// What is said of the error of the database at `whole`: the words of the library, where the
 /// program has none of its own. A copy can be made of the one at `whence`.
 fn line(whole: &Path, whence: &Path, error: &Error) -> String {
-    let (path, old) = (whole.display(), whence.display());
+    let path = whole.display();
     match error {
         Error::Missing { .. } => {
-            format!("{path}: there is no such file; make it with flashtree create {path}")
+            let named = argument(whole);
+            format!("{path}: there is no such file; make it with flashtree create {named}")
         }
         Error::Exists { .. } => {
             format!("{path}: it exists already; name another file, or give --overwrite")
@@ -246,8 +248,9 @@ fn line(whole: &Path, whence: &Path, error: &Error) -> String {
         }
         Error::NotAPlainFile => format!(
             "{path}: only a database in a plain file can be compacted; copy it to a new chip with \
-             flashtree convert {path} nand-file:NEW, or into a plain file with flashtree convert \
-             {path} NEW --tree b-plus"
+             flashtree convert {old} nand-file:NEW, or into a plain file with flashtree convert \
+             {old} NEW --tree b-plus",
+            old = argument(whole)
         ),
         Error::Index(index::Error::WrongMedium { tree, medium: "a disk" }) => format!(
             "{path}: {tree} stands on raw flash, and can't in a plain file; name nand-file:{path} \
@@ -262,14 +265,16 @@ fn line(whole: &Path, whence: &Path, error: &Error) -> String {
              with flashtree create NEW"
         ),
         Error::NotHere { tree, source } => {
+            let old = whence.display();
             format!("{path}: {source}; {old} has that: give --tree {tree} with another value there")
         }
         Error::BadOption { option, what } => format!("{path}: {}: {what}", flag(option)),
         Error::Ended => FileFailure::Interrupted.to_string(),
         Error::CheckpointsKept { count: kept } => format!(
-            "{path}: it keeps {}, which compacting would lose; see flashtree checkpoints {path}, \
-             and forget them",
-            count(*kept as u64, "named checkpoint")
+            "{path}: it keeps {}, which compacting would lose; see flashtree checkpoints {}, and \
+             forget them",
+            count(*kept as u64, "named checkpoint"),
+            argument(whole)
         ),
         Error::Io { .. } | Error::File(file::Error::Io { .. } | file::Error::NotAFile { .. }) => {
             format!("{path}: {}", refused(error))
@@ -278,6 +283,12 @@ fn line(whole: &Path, whence: &Path, error: &Error) -> String {
         Error::File(_) | Error::DanglingLink { .. } => format!("{error}{}", advice::about(error)),
         _ => format!("{path}: {error}{}", advice::about(error)),
     }
+}
+
+/// What names a file or a checkpoint in a command, for a shell.
+fn argument(name: impl AsRef<Path>) -> String {
+    let name = name.as_ref().to_string_lossy();
+    shlex::try_quote(&name).map_or_else(|_| name.to_string(), Cow::into_owned)
 }
 
 /// A process, by its number and, where the system tells, its name.
@@ -313,21 +324,20 @@ fn room(need: Option<u64>, blocks: Option<u32>) -> String {
 
 /// What named checkpoints keep, and how it comes back.
 fn kept_room(path: &Path, names: &[String], (pages, bytes): (u64, u64)) -> String {
-    let path = path.display();
     let none = "there is no room for that beside the checkpoint";
     let (kept, size) = (count(pages, "page"), rounded_size(bytes));
+    let forget = format!("flashtree forget {}", argument(path));
+    let path = path.display();
     match (names, pages) {
-        ([name], 0) => format!("{path}: full: {none} {name}; flashtree forget {path} {name}"),
-        (names, 0) => {
-            format!("{path}: full: {none}s {}; flashtree forget {path} NAME", list(names))
-        }
+        ([name], 0) => format!("{path}: full: {none} {name}; {forget} {}", argument(name)),
+        (names, 0) => format!("{path}: full: {none}s {}; {forget} NAME", list(names)),
         ([name], _) => format!(
-            "{path}: full: the checkpoint {name} keeps {kept}, {size}; flashtree forget {path} \
-             {name} gives them back"
+            "{path}: full: the checkpoint {name} keeps {kept}, {size}; {forget} {} gives them back",
+            argument(name)
         ),
         (names, _) => format!(
-            "{path}: full: the checkpoints {} keep {kept}, {size}; flashtree forget {path} NAME \
-             gives those of one back",
+            "{path}: full: the checkpoints {} keep {kept}, {size}; {forget} NAME gives those of \
+             one back",
             list(names)
         ),
     }
@@ -346,7 +356,7 @@ fn no_room((path, old): (&Path, &Path), pages: u64) -> String {
          with flashtree convert {} {} --size SIZE",
         path.display(),
         count(pages, "page"),
-        old.display(),
+        argument(old),
         new_like(old)
     )
 }
@@ -363,7 +373,7 @@ fn new_like(path: &Path) -> &'static str {
 /// What can be done where entries, or all of them, are too much for pages of this size.
 fn larger_pages((path, old): (&Path, &Path), what: &index::Error) -> String {
     use index::Error as Index;
-    let (path, old) = (path.display(), old.display());
+    let (path, old) = (path.display(), argument(old));
     match what {
         // On raw flash, where keys are too short to name the pieces of a value.
         Index::EntryTooLong { .. } => format!(
@@ -489,7 +499,7 @@ mod tests {
 
     use db::Error;
 
-    use super::line;
+    use super::{argument, kept_room, line};
 
     #[test]
     fn what_the_system_refuses_is_told_of_the_users_path_with_what_to_do() {
@@ -503,5 +513,15 @@ mod tests {
             let line = line(Path::new("a.db"), Path::new("a.db"), &error);
             assert!(line.starts_with("a.db: can't make it: ") && line.contains(advice), "{line}");
         }
+    }
+
+    #[test]
+    fn a_proposed_command_can_be_given_to_a_shell() {
+        let path = Path::new("my data.db");
+        let missing = line(path, path, &Error::Missing { path: path.into() });
+        assert!(missing.ends_with("flashtree create 'my data.db'"), "{missing}");
+        let forget = kept_room(path, &["it's old".to_owned()], (3, 12_288));
+        assert!(forget.contains("flashtree forget 'my data.db' \"it's old\" "), "{forget}");
+        assert_eq!(argument("plain-name_1.db"), "plain-name_1.db");
     }
 }

@@ -25,6 +25,7 @@ mod packed;
 mod slotted;
 
 use core::cmp::Ordering;
+use core::ops::Range;
 
 use crate::{OverflowValue, Width};
 use dense::Dense;
@@ -428,6 +429,23 @@ impl Codec {
             _ => self.middle(node),
         };
         place.clamp(1, count(node).max(2) - 1)
+    }
+
+    /// True if a put of `key`, with a value that takes `value` bytes, certainly finds room in a node
+    /// of its own beside the entries at `places`.
+    #[must_use]
+    pub fn part_has_room(
+        &self,
+        node: &[u8],
+        places: Range<usize>,
+        key: &[u8],
+        value: usize,
+    ) -> bool {
+        match &self.form {
+            Form::Slotted(form) => form.part_has_room(node, places, key, value),
+            // What keys share stands with each.
+            Form::Packed(_) | Form::Dense(_) => places.len() < count(node),
+        }
     }
 
     /// Bytes of the node in use, its header included.

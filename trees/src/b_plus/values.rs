@@ -10,7 +10,10 @@ use store::{OverflowValue, Update, Width};
 
 use super::BPlus;
 use crate::btree::{Codecs, copy_long};
-use index::{Cursor, Error, Result, bounds::entry_size};
+use index::{
+    Cursor, Error, Result,
+    bounds::{entry_size, key_size},
+};
 
 impl Codecs {
     /// True if a value of `value` bytes does not fit a leaf beside a key of `key` bytes.
@@ -42,12 +45,11 @@ impl Codecs {
     /// Refuses an entry that the tree can't hold.
     #[inline]
     pub(super) fn check_entry(&self, key: &[u8], value_bytes: usize) -> Result<()> {
-        self.check_key(key)?;
+        self.check_stored_key(key)?;
         self.check_value(value_bytes)?;
         if !self.has_long_values() {
             return entry_size(key.len() + value_bytes, self.leaf.entry_bytes_most());
         }
-        self.check_stored_key(key)?;
         if u32::try_from(value_bytes).is_err() {
             let (found, limit) = (value_bytes as u64, u64::from(u32::MAX));
             return Err(Error::ValueTooLong { found, limit });
@@ -63,11 +65,9 @@ impl Codecs {
             Width::Fixed(bytes) => usize::from(bytes),
             Width::Variable => OverflowValue::ENCODED_BYTES,
         };
-        let limit = self.leaf.entry_bytes_most().saturating_sub(beside);
-        if key.len() > limit {
-            return Err(Error::KeyTooLong { found: key.len() as u64, limit: limit as u64 });
-        }
-        Ok(())
+        let beside_value = self.leaf.entry_bytes_most().saturating_sub(beside);
+        let limit = beside_value.min(self.key_bytes_most());
+        key_size(key.len(), limit)
     }
 }
 

@@ -7,7 +7,8 @@ use index::{OverflowValue, Result};
 use store::node::Stored;
 
 use super::{
-    At, Codecs, Edit, HEIGHT_MOST, Node, NodeId, NodeStore, Path, Reshaped, Toward, descend,
+    At, CHILD_BYTES, Codecs, Edit, HEIGHT_MOST, Node, NodeId, NodeStore, Path, Reshaped, Toward,
+    descend,
 };
 
 /// A B+-tree, all but its nodes.
@@ -32,9 +33,21 @@ pub(crate) struct BTree<I> {
 pub(super) enum Put {
     /// The long value that the entry had before.
     Done(Option<OverflowValue>),
-    /// There was no room for the entry, which belongs behind all others if `is_last`, and is
-    /// `beside` them if its key does not begin with what theirs share.
+    /// There was no room for the entry, which belongs behind all others if `is_last`, and `beside`
+    /// them if no half would take it.
     Full { is_last: bool, beside: Option<Side> },
+}
+
+impl Put {
+    fn full(node: &Node<'_>, edit: Edit<'_>) -> Put {
+        match edit {
+            Edit::Insert { place, key, value } => Put::Full {
+                is_last: place == node.count(),
+                beside: Side::of(node, place, (key, value.bytes().len())),
+            },
+            _ => Put::Full { is_last: false, beside: None },
+        }
+    }
 }
 
 /// An end of a node.
@@ -45,18 +58,19 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// The side of `node` on which `key`, which belongs at `place`, is apart from all others: there
-    /// are none on the other, and it does not begin with the bytes that those share.
-    fn of(node: &Node<'_>, place: usize, key: &[u8]) -> Option<Side> {
-        let count = node.count();
-        if count == 0 || key.starts_with(node.key(0).prefix) {
-            return None;
-        }
-        match place {
-            0 => Some(Side::Left),
-            _ if place == count => Some(Side::Right),
-            _ => None,
-        }
+    /// The side of `node` on which `key`, which belongs at `place`, stands apart from all others: it
+    /// does not begin with what they share, and would lengthen each in the half there until they
+    /// have no room. Between two of them no key is apart.
+    fn of(node: &Node<'_>, place: usize, (key, value): (&[u8], usize)) -> Option<Side> {
+        let (count, middle) = (node.count(), node.codec.nearest_middle(node.bytes));
+        let (side, half) = match place {
+            _ if count < 2 => return None,
+            0 => (Side::Left, 0..middle),
+            _ if place == count => (Side::Right, middle..count),
+            _ => return None,
+        };
+        let has_room = node.codec.part_has_room(node.bytes, half, key, value);
+        (!has_room).then_some(side)
     }
 }
 
@@ -155,18 +169,13 @@ impl<I: NodeId> BTree<I> {
     ) -> Result<Put> {
         let at = At::leaf(leaf);
         let node = store.node(at, Cause::Update)?;
-        let (edit, before, full) = match node.search(key) {
-            Ok(place) => {
-                let full = Put::Full { is_last: false, beside: None };
-                (Edit::Replace { place, value }, node.value(place).as_long(), full)
-            }
-            Err(place) => {
-                let (is_last, beside) = (place == node.count(), Side::of(&node, place, key));
-                (Edit::Insert { place, key, value }, None, Put::Full { is_last, beside })
-            }
+        let (edit, before) = match node.search(key) {
+            Ok(place) => (Edit::Replace { place, value }, node.value(place).as_long()),
+            Err(place) => (Edit::Insert { place, key, value }, None),
         };
         if !store.edit(at, edit, Cause::Update)? {
-            return Ok(full);
+            let node = store.node(at, Cause::Update)?;
+            return Ok(Put::full(&node, edit));
         }
         if matches!(edit, Edit::Insert { .. }) {
             self.entries = self.entries.saturating_add(1);
@@ -221,7 +230,8 @@ impl<I: NodeId> BTree<I> {
         let parent = At { id: step.id, level: level + 1 };
         if !self.has_room(store, parent)? {
             let node = store.node(parent, Cause::Update)?;
-            let beside = Side::of(&node, step.place() + 1, &self.separator);
+            let child = (self.separator.as_slice(), usize::from(CHILD_BYTES));
+            let beside = Side::of(&node, step.place() + 1, child);
             self.split(store, level + 1, Cut { beside, ..cut })?;
             return Ok(None);
         }

@@ -44,6 +44,18 @@ impl Codecs {
         !matches!((self.shape.key, self.shape.value), (Width::Fixed(_), Width::Fixed(_)))
     }
 
+    /// The most bytes of a key: leaves have room for four with empty values, and inner nodes for
+    /// four with their children, so that a full one has two on each side when it is split.
+    pub(crate) fn key_bytes_most(&self) -> usize {
+        match self.shape.key {
+            Width::Fixed(bytes) => bytes.into(),
+            Width::Variable => {
+                let separator = self.inner.entry_bytes_most().saturating_sub(CHILD_BYTES.into());
+                self.leaf.entry_bytes_most().min(separator)
+            }
+        }
+    }
+
     /// Replaces `key` by the lowest key there is.
     pub(crate) fn lowest(&self, key: &mut Vec<u8>) {
         key.clear();

@@ -114,11 +114,12 @@ impl Codecs {
     /// A split in the middle leaves five eighths of a node or less on each side, so a half takes
     /// three eighths until it splits again; what is left behind at the right edge of the tree may
     /// be full, and splits once more. That makes `16/3` splits for each node of bytes, and one for
-    /// each leaf that was there. A key that does not begin with what a leaf's keys share splits it
-    /// on its side, and only once on each: behind it all keys on that side begin so. Leaves that
-    /// were there may split so for nothing; a side that a split made takes three eighths first, and
-    /// a byte counts for the two sides of its leaf: `16/3` again. Inner nodes are no more than
-    /// leaves.
+    /// each leaf that was there. A key that would lengthen all keys of a half until it does not
+    /// fit splits the leaf on its side: behind it keys on that side begin as the rest does, and
+    /// what lengthens these less has room, for they all had it before. Leaves that were there may
+    /// split so for nothing; a side that a split made takes three eighths first, and a byte counts
+    /// for the two sides of its leaf: `16/3` again. Inner nodes are no more than leaves, since each
+    /// has two children or more.
     fn nodes_split_by_bytes(&self, bytes: u64, extent: Extent) -> u64 {
         let leaves = extent.entries.min(extent.nodes);
         let splits =

@@ -101,8 +101,9 @@ pub(crate) struct Ipl<'d> {
 
 impl Ipl<'_> {
     fn limits(&self) -> EntryLimits {
-        let most = self.entry_bytes_most();
-        EntryLimits { shape: self.store.forms.shape, key: most, entry: most }
+        let codecs = &self.store.forms;
+        let (key, entry) = (codecs.key_bytes_most(), self.entry_bytes_most());
+        EntryLimits { shape: codecs.shape, key, entry }
     }
 
     fn apply_whole(&mut self, update: &Update<'_>) -> Result<()> {

@@ -10,6 +10,8 @@ use index::{Error, Result};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     entries: EntryLimits,
+    /// The most bytes of a key that an entry has.
+    key: usize,
     is_disk: bool,
 }
 
@@ -17,8 +19,8 @@ impl Limits {
     /// Those of leaves that take entries of `entry` bytes, and inner nodes keys of `key`.
     pub(super) const fn new(shape: EntryShape, key: usize, entry: usize, is_disk: bool) -> Self {
         // On a disk a key that no entry can have is just absent, as in all trees there.
-        let key = if is_disk { usize::MAX } else { key };
-        Limits { entries: EntryLimits { shape, key, entry }, is_disk }
+        let looked_up = if is_disk { usize::MAX } else { key };
+        Limits { entries: EntryLimits { shape, key: looked_up, entry }, key, is_disk }
     }
 
     /// Refuses an update that no tree of this shape can have.
@@ -45,7 +47,11 @@ impl Limits {
             Width::Variable if self.is_disk => OverflowValue::ENCODED_BYTES,
             Width::Variable => 0,
         };
-        key_size(key.len(), self.entries.entry.saturating_sub(beside))
+        let beside_value = self.entries.entry.saturating_sub(beside);
+        match self.entries.shape.key {
+            Width::Fixed(_) => key_size(key.len(), beside_value),
+            Width::Variable => key_size(key.len(), self.key.min(beside_value)),
+        }
     }
 
     pub(super) fn check_entry(&self, key: &[u8], value: usize) -> Result<()> {
@@ -85,7 +91,7 @@ mod tests {
     #[test]
     fn a_value_is_long_where_it_does_not_fit_a_leaf_on_a_disk_only() {
         let shape = EntryShape { key: Width::Variable, value: Width::Variable };
-        let on = |is_disk| Limits::new(shape, 40, 100, is_disk);
+        let on = |is_disk| Limits::new(shape, if is_disk { 95 } else { 40 }, 100, is_disk);
         assert!(!on(true).is_long(20, 80) && on(true).is_long(20, 81));
         assert!(on(true).check_entry(&[0; 20], 1000).is_ok());
         assert!(!on(false).is_long(20, 81) && on(false).check_entry(&[0; 20], 81).is_err());
@@ -93,5 +99,10 @@ mod tests {
         assert!(on(true).check_entry(&[0; 92], 1000).is_ok());
         assert!(on(true).check_entry(&[0; 93], 1).is_err());
         assert!(on(true).check_key(&[0; 200]).is_ok() && on(false).check_key(&[0; 41]).is_err());
+        // An inner node has to have room for the key, too.
+        let without_value = EntryShape { value: Width::Fixed(0), ..shape };
+        let on_disk = Limits::new(without_value, 95, 100, true);
+        assert!(on_disk.check_entry(&[0; 95], 0).is_ok());
+        assert!(on_disk.check_entry(&[0; 96], 0).is_err());
     }
 }

@@ -179,8 +179,9 @@ pub(crate) struct LazyUpdate<'d> {
 
 impl LazyUpdate<'_> {
     fn limits(&self) -> EntryLimits {
-        let most = self.entry_bytes_most();
-        EntryLimits { shape: self.store.codecs.shape, key: most, entry: most }
+        let codecs = &self.store.codecs;
+        let (key, entry) = (codecs.key_bytes_most(), self.entry_bytes_most());
+        EntryLimits { shape: codecs.shape, key, entry }
     }
 
     fn append(&mut self, key: &[u8], value: &[u8], fill: u8) -> Result<()> {

@@ -204,8 +204,10 @@ impl Plan {
                 (usize::from(key), usize::from(key) + usize::from(value))
             }
             (Width::Fixed(key), Width::Variable) => (usize::from(key), entry),
-            (Width::Variable, Width::Fixed(value)) => (entry - usize::from(value), entry),
-            _ => (entry, entry),
+            (Width::Variable, Width::Fixed(value)) => {
+                (codecs.key_bytes_most().min(entry - usize::from(value)), entry)
+            }
+            _ => (codecs.key_bytes_most().min(entry), entry),
         };
         let unit = options.settings.number("unit");
         let unit_bytes = unit.unwrap_or(UNIT_BYTES);

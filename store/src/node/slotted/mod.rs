@@ -467,6 +467,23 @@ impl Slotted {
         count(node)
     }
 
+    pub(super) fn part_has_room(
+        &self,
+        node: &[u8],
+        mut places: Range<usize>,
+        key: &[u8],
+        value: usize,
+    ) -> bool {
+        let present = self.prefix(node).iter().copied();
+        let prefix = shared_prefix(present, key.iter().copied());
+        let cells =
+            places.try_fold(self.new_cell_bytes(key.len() - prefix, value), |all, place| {
+                let all = all + SLOT_BYTES + self.whole_cell_bytes(node, place) - prefix;
+                (all <= self.node_bytes()).then_some(all)
+            });
+        cells.is_some_and(|cells| SLOTS + SLOT_BYTES + prefix + cells <= self.node_bytes())
+    }
+
     pub(super) fn used_bytes(&self, node: &[u8]) -> usize {
         SLOTS + count(node) * SLOT_BYTES + self.prefix_bytes(node) + self.cell_bytes(node)
     }

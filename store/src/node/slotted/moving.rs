@@ -93,7 +93,7 @@ impl Slotted {
     }
 
     /// Bytes of a cell that would hold the whole key.
-    fn whole_cell_bytes(&self, node: &[u8], place: usize) -> usize {
+    pub(super) fn whole_cell_bytes(&self, node: &[u8], place: usize) -> usize {
         let cell = self.cell(node, place);
         cell.end - cell.suffix + self.length_bytes() + self.prefix_bytes(node)
     }

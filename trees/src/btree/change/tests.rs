@@ -8,7 +8,7 @@ use store::node::Stored;
 use store::{EntryShape, LogicalPage, PageFile, PageFileOptions};
 
 use super::BTree;
-use crate::btree::{Codecs, Extent, NodeStore, PageStore, Puts, Reshaped};
+use crate::btree::{At, Codecs, Extent, NodeSource, NodeStore, PageStore, Puts, Reshaped, Toward};
 use crate::path_copying::model::Dice;
 
 const PAGE: u32 = 512;
@@ -44,6 +44,26 @@ impl Tree<'_> {
         let (nodes, height) = (self.nodes(), self.btree.height());
         let extent = Extent { nodes, height, entries: self.btree.entries };
         self.base = (nodes, Puts::default(), extent);
+    }
+
+    fn first_of_last_leaf(&mut self) -> Vec<u8> {
+        let last = self.btree.seek(&mut self.store, Toward::Key(&[255; 200]), Cause::Update);
+        let node = self.store.node(At::leaf(last.unwrap()), Cause::Update).unwrap();
+        let mut key = Vec::new();
+        node.key(0).copy_to(&mut key);
+        key
+    }
+
+    /// True if the leaf of `key` takes it with a value of `value` bytes as it is.
+    fn has_room(&mut self, key: &[u8], value: usize) -> bool {
+        let leaf = self.btree.seek(&mut self.store, Toward::Key(key), Cause::Update).unwrap();
+        let node = self.store.node(At::leaf(leaf), Cause::Update).unwrap();
+        node.codec.has_room(node.bytes, key, value)
+    }
+
+    fn entries_of_leaf(&mut self, key: &[u8]) -> usize {
+        let leaf = self.btree.seek(&mut self.store, Toward::Key(key), Cause::Update).unwrap();
+        self.store.node(At::leaf(leaf), Cause::Update).unwrap().count()
     }
 
     /// Puts an entry: each level splits at most once, and all nodes were counted.
@@ -96,7 +116,7 @@ fn whatever_keys_share_a_put_splits_each_level_once_and_was_counted() {
         let mut disk = disk();
         let mut dice = Dice(seed);
         let mut tree = Tree::new(&mut disk, [50, 70, 100][seed as usize % 3]);
-        let longest = tree.btree.codecs.leaf.entry_bytes_most() as u64;
+        let longest = tree.btree.codecs.key_bytes_most() as u64;
         let mut stems: Vec<Vec<u8>> = vec![Vec::new()];
         while stems.len() < 30 {
             let mut stem = stems[dice.roll(stems.len() as u64) as usize].clone();
@@ -120,4 +140,55 @@ fn whatever_keys_share_a_put_splits_each_level_once_and_was_counted() {
             tree.put(&key, &vec![0; value as usize]);
         }
     }
+}
+
+#[test]
+fn a_leaf_is_split_in_the_middle_where_a_half_takes_what_shares_less() {
+    for key in [b"a", b"z"] {
+        let mut disk = disk();
+        let mut tree = Tree::new(&mut disk, 70);
+        for number in 0_u8.. {
+            let alike = [b'm', number, 0, 0, 0, 0, 0, 0];
+            if !tree.has_room(&alike, 0) {
+                break;
+            }
+            tree.put(&alike, &[]);
+        }
+        let before = tree.btree.entries;
+        tree.put(key, &[0; 8]);
+        assert_eq!(tree.btree.height(), 2);
+        let entries = tree.entries_of_leaf(key);
+        assert!(entries > before as usize / 4, "{entries} of {before} stand beside it");
+    }
+}
+
+/// Keys as long as they may be, between which separators are as long; the last leaf is split again
+/// and again.
+#[test]
+fn the_longest_keys_make_no_tree_higher_than_halves_do() {
+    const STEM: usize = 4;
+    let mut disk = disk();
+    let mut tree = Tree::new(&mut disk, 70);
+    let longest = tree.btree.codecs.key_bytes_most();
+    let key = |stem: u32, last: u8| {
+        let mut key = vec![0; longest];
+        key[..STEM].copy_from_slice(&stem.to_be_bytes());
+        key[longest - 1] = last;
+        key
+    };
+    let mut stems = vec![1 << 28, 3 << 28];
+    for stem in &stems {
+        tree.put(&key(*stem, 0), &[]);
+    }
+    for _ in 0..300 {
+        let first = tree.first_of_last_leaf();
+        let below = u32::from_be_bytes(*first.first_chunk().unwrap());
+        let place = stems.partition_point(|stem| *stem <= below);
+        let above = stems.get(place).copied().unwrap_or(u32::MAX);
+        let stem = below + ((above - below) / 16).max(1);
+        tree.put(&key(stem, 1), &[]);
+        tree.put(&key(stem, 0), &[]);
+        stems.insert(stems.partition_point(|it| *it < stem), stem);
+    }
+    assert!(tree.btree.height() <= 8, "it is {} high", tree.btree.height());
 }

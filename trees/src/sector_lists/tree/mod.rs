@@ -117,8 +117,9 @@ pub(crate) struct ListTree<'d> {
 
 impl ListTree<'_> {
     fn limits(&self) -> EntryLimits {
-        let most = self.entry_bytes_most();
-        EntryLimits { shape: self.store.shape.codecs.shape, key: most, entry: most }
+        let codecs = &self.store.shape.codecs;
+        let (key, entry) = (codecs.key_bytes_most(), self.entry_bytes_most());
+        EntryLimits { shape: codecs.shape, key, entry }
     }
 
     /// Bytes of the tree's own tables that are stated.
