@@ -431,8 +431,8 @@ impl Codec {
         place.clamp(1, count(node).max(2) - 1)
     }
 
-    /// True if a put of `key`, with a value that takes `value` bytes, certainly finds room in a node
-    /// of its own beside the entries at `places`.
+    /// True if a put of `key`, with a value that takes `value` bytes, certainly finds room in a
+    /// node of its own beside the entries at `places`.
     #[must_use]
     pub fn part_has_room(
         &self,

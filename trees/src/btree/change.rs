@@ -58,9 +58,9 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// The side of `node` on which `key`, which belongs at `place`, stands apart from all others: it
-    /// does not begin with what they share, and would lengthen each in the half there until they
-    /// have no room. Between two of them no key is apart.
+    /// The side of `node` on which `key`, which belongs at `place`, stands apart from all others:
+    /// it does not begin with what they share, and would lengthen each in the half there until
+    /// they have no room. Between two of them no key is apart.
     fn of(node: &Node<'_>, place: usize, (key, value): (&[u8], usize)) -> Option<Side> {
         let (count, middle) = (node.count(), node.codec.nearest_middle(node.bytes));
         let (side, half) = match place {
