@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use flashtree::{Database, Error, OpenOptions, Options};
+use flashtree::{Database, Durability, Error, OpenOptions, Options};
 use ground::{Model, compare};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -147,6 +147,29 @@ fn every_tree_in_a_file_is_compacted_and_copied() {
             assert_eq!(copied.range(..).unwrap().into_iter().count(), 3000, "{tree}");
             copied.close().unwrap();
         }
+    }
+}
+
+/// Behind a value in pieces entries are put, not loaded, and a small file has room for few at once.
+#[test]
+fn what_stands_behind_a_value_in_pieces_is_compacted_in_a_small_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    for tree in ["bftl", "flashdb", "lazy-update"] {
+        let options = Options::new().tree(tree).capacity(1 << 20).overwrite(true);
+        let options = options.durability(Durability::Checkpoint);
+        let database = Database::create(&path, &options).unwrap();
+        let mut model = Model::new();
+        for number in 0..400_u32 {
+            let (key, value) =
+                (number.to_be_bytes(), vec![7; if number == 0 { 3000 } else { 150 }]);
+            database.put(key, &value).unwrap();
+            model.insert(key.to_vec(), value);
+        }
+        database.close().unwrap();
+        Database::compact(&path, &OpenOptions::new()).unwrap();
+        let mut database = Database::open(&path, &OpenOptions::new()).unwrap();
+        compare(&mut database, &model, tree);
     }
 }
 

@@ -285,10 +285,15 @@ fn line(whole: &Path, whence: &Path, error: &Error) -> String {
     }
 }
 
-/// What names a file or a checkpoint in a command, for a shell.
-fn argument(name: impl AsRef<Path>) -> String {
-    let name = name.as_ref().to_string_lossy();
-    shlex::try_quote(&name).map_or_else(|_| name.to_string(), Cow::into_owned)
+/// What names a file in a command, for a shell: what begins with a dash would be an option.
+fn argument(path: &Path) -> String {
+    let name = path.to_string_lossy();
+    if name.starts_with('-') { quoted(&format!("./{name}")) } else { quoted(&name) }
+}
+
+/// A word of a command, for a shell.
+fn quoted(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| word.to_owned(), Cow::into_owned)
 }
 
 /// A process, by its number and, where the system tells, its name.
@@ -329,11 +334,11 @@ fn kept_room(path: &Path, names: &[String], (pages, bytes): (u64, u64)) -> Strin
     let forget = format!("flashtree forget {}", argument(path));
     let path = path.display();
     match (names, pages) {
-        ([name], 0) => format!("{path}: full: {none} {name}; {forget} {}", argument(name)),
+        ([name], 0) => format!("{path}: full: {none} {name}; {forget} {}", quoted(name)),
         (names, 0) => format!("{path}: full: {none}s {}; {forget} NAME", list(names)),
         ([name], _) => format!(
             "{path}: full: the checkpoint {name} keeps {kept}, {size}; {forget} {} gives them back",
-            argument(name)
+            quoted(name)
         ),
         (names, _) => format!(
             "{path}: full: the checkpoints {} keep {kept}, {size}; {forget} NAME gives those of \
@@ -522,6 +527,7 @@ mod tests {
         assert!(missing.ends_with("flashtree create 'my data.db'"), "{missing}");
         let forget = kept_room(path, &["it's old".to_owned()], (3, 12_288));
         assert!(forget.contains("flashtree forget 'my data.db' \"it's old\" "), "{forget}");
-        assert_eq!(argument("plain-name_1.db"), "plain-name_1.db");
+        assert_eq!(argument(Path::new("plain-name_1.db")), "plain-name_1.db");
+        assert_eq!(argument(Path::new("-dash.db")), "./-dash.db");
     }
 }

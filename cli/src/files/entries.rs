@@ -66,7 +66,11 @@ pub(super) fn delete(arguments: &Delete, quiet: bool) -> Result<(), Failure> {
     let path = arguments.home.file.path();
     let database = opening::to_write(&arguments.home, quiet)?;
     let key = bytes_of("KEY", database.key_type(), &arguments.key)?;
-    database.delete(key).map_err(FileFailure::of(path))?;
+    match database.delete(key) {
+        // No entry has it.
+        Err(Error::Index(index::Error::KeyTooLong { .. })) => {}
+        deleted => deleted.map_err(FileFailure::of(path))?,
+    }
     opening::close(database, path)
 }
 

@@ -4,6 +4,7 @@ use index::{Cursor, Error, Index as _, KeyValue, Result, Update, Value, read_pie
 
 use super::LongValues;
 use super::keys::{Held, Kind};
+use super::pieces::is_about_room;
 
 /// Entries that are put together behind the first long value.
 const PUTS_AT_ONCE: usize = 64;
@@ -89,7 +90,7 @@ impl LongValues<'_> {
             if !is_short || batch.len() == PUTS_AT_ONCE {
                 let puts: Vec<_> =
                     batch.iter().map(|(key, value)| Update::Put { key, value }).collect();
-                self.update(&puts)?;
+                self.put_together(&puts)?;
                 batch.clear();
             }
             match next {
@@ -98,6 +99,18 @@ impl LongValues<'_> {
                 None => return Ok(loaded),
             }
             loaded += 1;
+        }
+    }
+
+    /// Puts a batch; where there is no room for it as a whole, a half after the other.
+    fn put_together(&mut self, puts: &[Update<'_>]) -> Result<()> {
+        match self.update(puts) {
+            Err(error) if puts.len() > 1 && is_about_room(&error) => {
+                let (first, second) = puts.split_at(puts.len() / 2);
+                self.put_together(first)?;
+                self.put_together(second)
+            }
+            done => done,
         }
     }
 

@@ -185,7 +185,7 @@ impl LongValues<'_> {
 }
 
 /// True if there is too little room, which is no failure.
-fn is_about_room(error: &Error) -> bool {
+pub(super) fn is_about_room(error: &Error) -> bool {
     use store::Error::{Full, Kept, LittleTables};
     matches!(
         error,
