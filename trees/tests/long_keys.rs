@@ -152,9 +152,9 @@ fn keys_as_long_as_they_may_be_are_taken_wherever_they_come() {
 
 fn is_for_lack_of_room(error: &Error) -> bool {
     use store::Error::{Full, LittleMemory, LittleTables};
-    match error {
-        Error::Store(Full { .. } | LittleMemory { .. } | LittleTables { .. }) => true,
-        Error::TreeFull { .. } => true,
-        _ => false,
-    }
+    matches!(
+        error,
+        Error::TreeFull { .. }
+            | Error::Store(Full { .. } | LittleMemory { .. } | LittleTables { .. })
+    )
 }
