@@ -119,7 +119,7 @@ impl Codecs {
     /// what lengthens these less has room, for they all had it before. Leaves that were there may
     /// split so for nothing; a side that a split made takes three eighths first, and a byte counts
     /// for the two sides of its leaf: `16/3` again. Inner nodes are no more than leaves, since each
-    /// has two children or more.
+    /// has two children or more. For splits on a side this is reasoned and played, not proved.
     fn nodes_split_by_bytes(&self, bytes: u64, extent: Extent) -> u64 {
         let leaves = extent.entries.min(extent.nodes);
         let splits =
