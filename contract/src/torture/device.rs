@@ -36,6 +36,8 @@ pub(super) struct Fate {
     pub(super) seed: u64,
     /// When the power is cut.
     pub(super) cut: Option<Cut>,
+    /// True if the power goes when a file is made shorter, unless it went before.
+    pub(super) cut_shrinking: bool,
     /// How often programs and erases of a chip are refused, and requests of a disk fail; 0 for
     /// never.
     pub(super) refusals: f64,
@@ -177,7 +179,7 @@ impl Device {
 
     /// Gives the power back, for a session with this fate.
     pub(super) fn start(&mut self, fate: &Fate) {
-        let Fate { seed, cut, refusals } = *fate;
+        let Fate { seed, cut, cut_shrinking, refusals } = *fate;
         match self {
             Device::Chip(chip) => {
                 chip.restore_power();
@@ -202,7 +204,7 @@ impl Device {
                     ..DiskFaultPlan::seeded(seed)
                 });
             }
-            Device::File(held) => held.start(seed, cut),
+            Device::File(held) => held.start(seed, cut, cut_shrinking),
         }
     }
 

@@ -112,7 +112,7 @@ impl<'c> Short<'c> {
 
     fn fate(&self, seed: u64, at: u64) -> Fate {
         let cut = if self.reads { Cut::Operation(at) } else { Cut::Change(at) };
-        Fate { seed: mix(self.seed, seed), cut: Some(cut), refusals: 0.0 }
+        Fate { seed: mix(self.seed, seed), cut: Some(cut), ..Fate::default() }
     }
 
     /// Cuts the history at operation `cut`.

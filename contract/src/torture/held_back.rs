@@ -32,6 +32,7 @@ pub(super) struct HeldBack {
     pending: BTreeMap<u64, Box<[u8]>>,
     random: ChaCha8Rng,
     cut: Option<Cut>,
+    cut_shrinking: bool,
     operations: u64,
     changes: u64,
     has_power: bool,
@@ -65,6 +66,7 @@ impl HeldBack {
             pending: BTreeMap::new(),
             random: ChaCha8Rng::seed_from_u64(0),
             cut: None,
+            cut_shrinking: false,
             operations: 0,
             changes: 0,
             has_power: true,
@@ -72,11 +74,13 @@ impl HeldBack {
         })
     }
 
-    /// Gives the power back, and cuts it again at `cut`; `seed` decides what the cut leaves.
-    pub(super) fn start(&mut self, seed: u64, cut: Option<Cut>) {
+    /// Gives the power back, and cuts it again at `cut`, or when the file is made shorter if
+    /// `cut_shrinking` says so; `seed` decides what the cut leaves.
+    pub(super) fn start(&mut self, seed: u64, cut: Option<Cut>, cut_shrinking: bool) {
         self.has_power = true;
         self.random = ChaCha8Rng::seed_from_u64(seed);
         self.cut = cut;
+        self.cut_shrinking = cut_shrinking;
         self.operations = 0;
         self.changes = 0;
     }
@@ -266,9 +270,10 @@ impl Sectors for HeldBack {
     }
 
     fn resize(&mut self, sectors: u64, cause: Cause) -> Result<()> {
-        let is_cut = self.count(true)?;
+        let shrinks = sectors < self.held();
+        let is_cut = self.count(true)? || shrinks && self.cut_shrinking;
         if sectors != self.held() {
-            self.cuts_resizing[usize::from(sectors < self.held())] += u64::from(is_cut);
+            self.cuts_resizing[usize::from(shrinks)] += u64::from(is_cut);
         }
         if !is_cut || self.random.random() {
             self.disk.resize(sectors, cause)?;
@@ -303,13 +308,13 @@ mod tests {
     fn what_was_written_is_read_and_what_was_flushed_survives_every_cut() {
         let mut disk = disk();
         for seed in 0..20 {
-            disk.start(seed, None);
+            disk.start(seed, None, false);
             disk.write(Sector(3), &[seed as u8 + 1; 1024], Cause::Update).unwrap();
             assert_eq!(read(&mut disk, 4), seed as u8 + 1);
             disk.flush(Cause::Flush).unwrap();
             disk.cut_power(&[]).unwrap();
             assert_eq!(disk.flush(Cause::Flush), Err(Error::PowerCut));
-            disk.start(seed, None);
+            disk.start(seed, None, false);
             assert_eq!(read(&mut disk, 3), seed as u8 + 1);
         }
     }
@@ -320,7 +325,7 @@ mod tests {
         let (mut lost, mut kept, mut torn) = (0, 0, 0);
         for seed in 0..60 {
             disk.set_bytes(&vec![7; 16 * 512]).unwrap();
-            disk.start(seed, Some(Cut::Change(2)));
+            disk.start(seed, Some(Cut::Change(2)), false);
             disk.write(Sector(3), &[8; 512], Cause::Update).unwrap();
             let cut = disk.write(Sector(5), &[9; 512], Cause::Update);
             assert_eq!(cut, Err(Error::PowerCut));
@@ -339,7 +344,7 @@ mod tests {
         let (mut longer, mut as_before) = (0, 0);
         for seed in 0..20 {
             let mut disk = disk();
-            disk.start(seed, None);
+            disk.start(seed, None, false);
             disk.resize(24, Cause::Update).unwrap();
             disk.write(Sector(20), &[5; 512], Cause::Update).unwrap();
             assert!(disk.write(Sector(24), &[5; 512], Cause::Update).is_err());
@@ -354,9 +359,19 @@ mod tests {
     }
 
     #[test]
+    fn a_cut_may_wait_for_the_file_to_be_made_shorter() {
+        let mut disk = disk();
+        disk.start(1, None, true);
+        disk.resize(24, Cause::Update).unwrap();
+        disk.flush(Cause::Flush).unwrap();
+        assert_eq!(disk.resize(20, Cause::Update), Err(Error::PowerCut));
+        assert_eq!(disk.cuts_resizing(), [0, 1]);
+    }
+
+    #[test]
     fn a_trimmed_sector_reads_as_zeros() {
         let mut disk = disk();
-        disk.start(1, None);
+        disk.start(1, None, false);
         disk.write(Sector(2), &[5; 512], Cause::Update).unwrap();
         disk.flush(Cause::Flush).unwrap();
         disk.trim(Sector(2), 1, Cause::Update).unwrap();

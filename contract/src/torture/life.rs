@@ -21,6 +21,9 @@ pub(super) const SESSIONS_MOST: u32 = 40;
 /// Actions of a session, unless a cut ends it.
 const ACTIONS_MOST: u32 = 150;
 
+/// In one session of so many the power goes when a file is made shorter: files seldom are.
+const SHRINKING: u64 = 3;
+
 /// The choice of how often devices fail.
 const REFUSALS: u64 = u64::MAX - 2;
 
@@ -80,7 +83,8 @@ fn fate(chance: u64, random: &mut ChaCha8Rng) -> Fate {
         _ => Cut::Change(at),
     };
     let refusals = [1e-3, 2e-4, 0.0, 0.0][(chance % 4) as usize];
-    Fate { seed: random.random(), cut: Some(cut), refusals }
+    let seed: u64 = random.random();
+    Fate { seed, cut: Some(cut), cut_shrinking: seed.is_multiple_of(SHRINKING), refusals }
 }
 
 /// A device with an index on it, which was made once or more often, with cuts on the way.
@@ -96,7 +100,7 @@ fn begin(cell: &Cell, seed: u64) -> Result<Ground<'_>, Failure> {
     }
     if random.random_ratio(1, 3) {
         let cut = Some(Cut::Change(random.random_range(1..=120)));
-        let fate = Fate { seed: random.random(), cut, refusals: 0.0 };
+        let fate = Fate { seed: random.random(), cut, ..Fate::default() };
         if make_and_cut(&mut ground, &fate, &mut random)? {
             return Ok(ground);
         }
