@@ -66,7 +66,7 @@ impl Online for Adapt {
     }
 
     fn emptied(&mut self) {
-        self.policy.emptied(&mut self.registers);
+        self.registers = Registers::new();
     }
 }
 

@@ -73,8 +73,8 @@ pub(super) struct Buffers {
     pub(super) pending_bytes: u64,
     /// Bytes of pages of fragments that were written, of the bytes of entries that came.
     pub(super) stored: Ratio,
-    /// Fragments that lookups read, of those that they came to.
-    read_of: Ratio,
+    /// Fragments that lookups read, and that ranges did, of those that they came to.
+    read_of: [Ratio; 2],
     pub(super) counters: BufferCounters,
 }
 
@@ -127,7 +127,7 @@ impl Buffers {
             pending: [0; 2],
             pending_bytes: 0,
             stored: Ratio::default(),
-            read_of: Ratio::default(),
+            read_of: [Ratio::default(); 2],
             counters: BufferCounters::default(),
         }
     }
@@ -326,9 +326,9 @@ impl Buffers {
         self.fences.is_used()
     }
 
-    /// Of a scan that costs so much, what a lookup pays that passes by what is known.
-    pub(super) fn paid_of(&self, scan: u64) -> u64 {
-        if self.fences.is_used() { self.read_of.times(scan) } else { scan }
+    /// Of a scan that costs so much, what a lookup, or a range, pays that passes by what is known.
+    pub(super) fn paid_of(&self, scan: u64, is_range: bool) -> u64 {
+        if self.fences.is_used() { self.read_of[usize::from(is_range)].times(scan) } else { scan }
     }
 
     /// Buffer `number` is empty from now on; its chain stays on flash.

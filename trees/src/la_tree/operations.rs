@@ -181,7 +181,7 @@ impl LaTree<'_> {
     /// the pool has room for all: what is there keeps other buffers out, which go to flash.
     fn estimate_for_adapt(&mut self, number: u32, is_range: bool) -> Estimate {
         let mut estimate = self.estimate(number);
-        estimate.scan = self.buffers.paid_of(estimate.scan);
+        estimate.scan = self.buffers.paid_of(estimate.scan, is_range);
         let held = self.buffers.pool.held(BufferId(number));
         // A range looks at each entry.
         let by_tags = !is_range && self.buffers.pool.cells.has_tags();

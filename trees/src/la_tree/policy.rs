@@ -204,7 +204,7 @@ impl Policy {
     }
 
     /// Decides at a lookup that has to scan the buffer, before it does. After
-    /// [`Decision::Empty`] the buffer is to be emptied and [`Policy::emptied`] to be called.
+    /// [`Decision::Empty`] the buffer is to be emptied, and its registers begin anew.
     pub fn at_lookup(&self, registers: &mut Registers, estimate: Estimate) -> Decision {
         match self.buffering {
             Buffering::Adaptive => registers.lookup(estimate, self.rule),
@@ -217,11 +217,6 @@ impl Policy {
     pub fn at_update(&self, registers: &mut Registers, bytes: u64) -> Decision {
         registers.0 &= !IN_GROUP;
         if bytes > u64::from(self.most_bytes) { Decision::Empty } else { Decision::Keep }
-    }
-
-    /// Erases the registers of a buffer that was emptied.
-    pub fn emptied(&self, registers: &mut Registers) {
-        *registers = Registers::new();
     }
 }
 

@@ -58,6 +58,11 @@ impl Wanted {
     pub(in super::super) const fn all(prefixes: RangeInclusive<u64>) -> Self {
         Wanted { prefixes, hash: None }
     }
+
+    /// True if more keys than one may be wanted.
+    pub(super) const fn is_range(&self) -> bool {
+        self.hash.is_none()
+    }
 }
 
 /// What is known of fragments.

@@ -36,8 +36,8 @@ impl Chain {
 }
 
 impl Buffers {
-    /// Reads the newest fragment of a chain that may have one of the keys `wanted`, for a lookup,
-    /// as [`Buffers::next_fragment`] does.
+    /// Reads the newest fragment of a chain that may have one of the keys `wanted`, for a lookup
+    /// or a range, as [`Buffers::next_fragment`] does.
     fn next_with(
         &mut self,
         log: &mut Ground<'_>,
@@ -47,9 +47,10 @@ impl Buffers {
         if !self.fences.is_used() {
             return self.next_fragment(log, chain, Cause::Lookup);
         }
+        let read_of = usize::from(wanted.is_range());
         while let Some(link) = chain.newest() {
             let Some(before) = self.fences.passed(link, wanted) else {
-                self.read_of.add(1, 1);
+                self.read_of[read_of].add(1, 1);
                 let read = self.next_fragment(log, chain, Cause::Lookup)?;
                 if let Some((link, stream)) = &read
                     && !self.fences.is_known(*link)
@@ -60,7 +61,7 @@ impl Buffers {
                 }
                 return Ok(read);
             };
-            self.read_of.add(0, 1);
+            self.read_of[read_of].add(0, 1);
             chain.newest = before;
             chain.fragments -= 1;
         }
@@ -144,11 +145,31 @@ impl Buffers {
             age += 1;
         });
         visited.map_err(|what| damaged(Page(0), what))?;
-        self.scan_chain(log, number, &Wanted::all(0..=u64::MAX), take)
+        let mut chain = Chain::of(&self.record(number));
+        while let Some(read) = self.next_fragment(log, &mut chain, Cause::Lookup)? {
+            self.hand_out(read, chain.fragments, take)?;
+        }
+        Ok(())
     }
 
-    /// As [`Buffers::scan`], of the entries that are on flash, in all fragments that may have keys
-    /// that are `wanted`.
+    /// Hands the entries of a fragment that was read, with so many older ones, to `take`.
+    fn hand_out(
+        &self,
+        (link, stream): (Link, Range<usize>),
+        older: u32,
+        take: &mut dyn FnMut(&Pending<'_>, u64),
+    ) -> Result<()> {
+        let mut reader = self.form.reader(&self.read[stream]);
+        let mut age = u64::from(older + 1) << 32;
+        while let Some((entry, _)) = reader.next().map_err(|what| damaged(link.page, what))? {
+            take(&entry, age);
+            age += 1;
+        }
+        Ok(())
+    }
+
+    /// As [`Buffers::scan`], of the entries that are on flash, for a range: in all fragments that
+    /// may have keys that are `wanted`.
     pub(in super::super) fn scan_chain(
         &mut self,
         log: &mut Ground<'_>,
@@ -158,14 +179,9 @@ impl Buffers {
     ) -> Result<()> {
         let record = self.record(number);
         let mut chain = Chain::of(&record);
-        while let Some((link, stream)) = self.next_with(log, &mut chain, wanted)? {
+        while let Some(read) = self.next_with(log, &mut chain, wanted)? {
             self.counters.fragments_read[is_leaf(&record)] += 1;
-            let mut reader = self.form.reader(&self.read[stream]);
-            let mut age = u64::from(chain.fragments + 1) << 32;
-            while let Some((entry, _)) = reader.next().map_err(|what| damaged(link.page, what))? {
-                take(&entry, age);
-                age += 1;
-            }
+            self.hand_out(read, chain.fragments, take)?;
         }
         Ok(())
     }

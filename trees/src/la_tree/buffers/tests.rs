@@ -6,7 +6,7 @@ use device::{Cause, Geometry, NandCosts};
 use sim::SimulatedNand;
 use store::{EntryShape, PageLog, PageLogOptions};
 
-use super::{BufferSizes, Buffers, LISTED_MOST};
+use super::{BufferSizes, Buffers, LISTED_MOST, Wanted};
 use crate::la_tree::buffer_pool::PoolSize;
 use crate::la_tree::ground::Ground;
 use crate::la_tree::layout::{Owner, PageShape};
@@ -28,9 +28,14 @@ pub(in super::super) fn chip() -> Ground<'static> {
 
 /// No buffers yet, for that chip, with a pool of so many bytes.
 pub(in super::super) fn none(pool: u64) -> Buffers {
+    none_with_fences(pool, 0)
+}
+
+/// The same, which know so many fragments.
+fn none_with_fences(pool: u64, fences: usize) -> Buffers {
     let pages = PageShape::new(&geometry(), 128).unwrap();
     let pool = PoolSize::fixed(pool);
-    let sizes = BufferSizes { pool, entry_most: 12, entry_least: 4, fences: 0 };
+    let sizes = BufferSizes { pool, entry_most: 12, entry_least: 4, fences };
     Buffers::new(Form::new(SHAPE), pages, &sizes)
 }
 
@@ -129,6 +134,25 @@ fn a_buffer_that_begins_anew_reads_none_of_its_old_fragments() {
         let found = buffers.find(&mut log, *buffer, key, &mut value).unwrap();
         assert_eq!(found.is_some(), *buffer == 1);
     }
+}
+
+#[test]
+fn lookups_are_told_what_lookups_pay_and_ranges_what_ranges_do() {
+    let (mut log, mut buffers) = (chip(), none_with_fences(3000, 64));
+    buffers.begin(&log, 0, true).unwrap();
+    fill(&mut log, &mut buffers, 2000);
+    let paid = |buffers: &Buffers| [false, true].map(|range| buffers.paid_of(1000, range));
+    scanned(&mut log, &mut buffers, 0);
+    assert_eq!(paid(&buffers), [1000; 2], "nothing was measured");
+    let all = Wanted::all(0..=u64::MAX);
+    for _ in 0..2 {
+        buffers.scan_chain(&mut log, 0, &all, &mut |_, _| ()).unwrap();
+    }
+    assert_eq!(paid(&buffers), [1000; 2], "ranges read all that they came to");
+    for _ in 0..50 {
+        assert_eq!(buffers.find(&mut log, 0, &[9; 4], &mut value).unwrap(), None);
+    }
+    assert_eq!(paid(&buffers), [0, 1000], "lookups passed all by");
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn compare(seed: u64, operations: u32, one_a_group: bool) -> u32 {
         };
         assert_eq!(decisions.0, decisions.1, "seed {seed}, operation {operation}");
         if decisions.0 == Decision::Empty {
-            policy.emptied(&mut registers);
+            registers = Registers::new();
             printed.emptied();
             bytes = 0;
             emptied += 1;
@@ -193,7 +193,7 @@ fn by_averages_a_buffer_is_emptied_when_a_scan_costs_more_than_a_lookup_did() {
     assert_eq!(policy.at_lookup(&mut registers, estimate(15, 100)), Decision::Keep);
     assert_eq!(policy.at_lookup(&mut registers, estimate(15, 100)), Decision::Keep);
     assert_eq!(policy.at_lookup(&mut registers, estimate(20, 100)), Decision::Empty);
-    policy.emptied(&mut registers);
+    registers = Registers::new();
     assert_eq!(policy.at_lookup(&mut registers, estimate(99, 100)), Decision::Keep);
     assert_eq!(policy.at_lookup(&mut registers, estimate(100, 100)), Decision::Empty);
 }
