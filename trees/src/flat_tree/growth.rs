@@ -50,7 +50,7 @@ const KEPT_PART: u64 = 128;
 /// Pages of a root record that is longer than the last, for which the page file has room.
 const RECORD_PAGES: u64 = 2;
 
-/// Pages that a cut of a bottom adds: a leaf that is not full, and a root.
+/// Pages that a piece of a bottom that is cut adds: a leaf that is not full, and a root.
 pub(super) const CUT_PAGES: u64 = 2;
 
 /// Leaves that a put adds at most, where it stands between two halves of one.
@@ -88,6 +88,8 @@ impl Growth {
 /// How a bottom is cut.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
+    /// Bytes in leaves of each piece, after which it ends.
+    pub(super) bytes: u64,
     /// Leaves of each piece, at most.
     pub(super) leaves: u64,
     /// Pages that it adds at most.
@@ -95,7 +97,7 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    pub(super) const NONE: Self = Cut { leaves: u64::MAX, pages: 0 };
+    pub(super) const NONE: Self = Cut { bytes: u64::MAX, leaves: u64::MAX, pages: 0 };
 }
 
 impl FlatTree<'_> {
@@ -350,10 +352,12 @@ impl FlatTree<'_> {
             return (Cut::NONE, self.pages_merged(at));
         };
         let room = self.leaf_room();
-        let leaves = leaves_most(room, self.directory.prefix(at), all).div_ceil(pieces);
+        let bytes = u64::from(all.bytes).div_ceil(pieces);
+        let piece = Content { bytes: bytes as u32 + u32::from(all.longest), ..all };
+        let leaves = leaves_most(room, self.directory.prefix(at), piece);
         let (pages, levels) = nodes_most(room, all, leaves);
-        // Leaves are those that there would be otherwise, with a node on each level above.
-        (Cut { leaves, pages: (pieces - 1) * levels.max(CUT_PAGES) }, pages)
+        // Of each piece the last node of a level is not full.
+        (Cut { bytes, leaves, pages: pieces * levels.max(CUT_PAGES) }, pages)
     }
 
     /// Pages of the largest partition but that at `at`, with the puts counted for them.

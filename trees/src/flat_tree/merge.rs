@@ -20,8 +20,8 @@ use super::lookup::Reader;
 use super::merger::Merger;
 use super::runs::{Content, Form, Held, RunCursor, Runs, Source, Writing};
 
-/// The part by which a piece of a bottom that is cut may have more leaves than the others.
-const SLACK_PART: u64 = 8;
+/// The part by which all pieces of a bottom but the last may be larger than as many alike ones.
+const SLACK_PART: u64 = 4;
 
 /// Leaves that a merge writes before it lets others look up something.
 const LEAVES_BETWEEN: u64 = 4;
@@ -230,15 +230,23 @@ impl FlatTree<'_> {
         let most = old.iter().map(Partition::pages).sum::<u64>();
         let wanted = self.partition_pages();
         // What was joined would be cut, and joined, without end.
-        let leaves = match old.len() == 1 && 4 * expected > 5 * wanted {
+        let (bytes, leaves) = match old.len() == 1 && 4 * expected > 5 * wanted {
             true => {
+                let pieces = expected.div_ceil(wanted);
                 // What comes to a little more than is expected has no piece of its own.
-                let each = expected.div_ceil(expected.div_ceil(wanted));
-                each + each / SLACK_PART
+                let each = |all: u64| all.div_ceil(pieces) + all / pieces / pieces / SLACK_PART;
+                let is_known = old.iter().all(|it| it.content.is_some());
+                let bytes = old.iter().map(|it| self.bytes_expected(it)).sum();
+                (if is_known { each(bytes).max(1) } else { u64::MAX }, each(expected))
             }
-            false => 2 * wanted,
+            false => (u64::MAX, 2 * wanted),
         };
-        Cut { leaves, pages: CUT_PAGES * most.div_ceil(leaves).saturating_sub(1) }
+        // Were nothing hidden, they would be more.
+        let held =
+            old.iter().filter_map(|it| it.content).map(|it| u64::from(it.bytes)).sum::<u64>();
+        let pieces = most.div_ceil(leaves).max(held.div_ceil(bytes));
+        let pages = if pieces > 1 { CUT_PAGES * pieces } else { 0 };
+        Cut { bytes, leaves, pages }
     }
 
     /// Runs changed otherwise than by merging what waits: a replay may come to others.
@@ -299,7 +307,7 @@ impl Merged {
         let (mut low, mut hid) = (Some(self.low.clone()), 0);
         let mut fresh = Vec::new();
         let mut present: Option<(Box<[u8]>, Writing)> = None;
-        let leaves = self.cut.leaves;
+        let Cut { bytes, leaves, .. } = self.cut;
         while merger.advance(reader.runs)? {
             if self.high.as_deref().is_some_and(|high| merger.key() >= high) {
                 break;
@@ -313,7 +321,8 @@ impl Merged {
             }
             if let Some((low, mut writing)) = present.take() {
                 let (entry, before) = ((merger.key(), merger.held()), writing.leaves());
-                if reader.runs.push_within(&mut writing, entry, leaves)? {
+                let is_open = u64::from(writing.content().bytes) < bytes;
+                if is_open && reader.runs.push_within(&mut writing, entry, leaves)? {
                     if writing.leaves() > before && before.is_multiple_of(LEAVES_BETWEEN) {
                         meanwhile(reader);
                     }

@@ -24,8 +24,10 @@ const SPARE_PART: u64 = 4;
 /// The smallest share of pending entries that is taken to hide others.
 const HIDING_LEAST: f64 = 1.0 / 256.0;
 
-/// The fewest pages of a partition, and the part of the device's that it has at most.
-pub(super) const PAGES_LEAST: u64 = 1;
+/// A partition has at least this part of the pages, up to so many: else its root, and the leaf that
+/// is not full, are a good part of it. And the part of the device's pages that it has at most.
+const PARTITIONS_FEW: u64 = 12;
+const PAGES_LEAST: u64 = 8;
 pub(super) const PAGES_PART: u64 = 64;
 
 /// What a flush gives a partition, if updates are spread evenly: so many pages; or this part of the
@@ -97,6 +99,11 @@ impl Due {
     }
 }
 
+/// The fewest pages that a partition should have, of so many in use.
+pub(super) fn pages_least(pages: u64) -> u64 {
+    (pages / PARTITIONS_FEW).clamp(1, PAGES_LEAST)
+}
+
 /// How much there is to gain by merging: pending entries for each that is rewritten.
 fn gain(partition: &Partition) -> f64 {
     partition.pending() as f64 / (partition.bottom_entries() + 64) as f64
@@ -112,6 +119,10 @@ impl FlatTree<'_> {
 
     /// Pages that merging a partition comes to, as far as can be told.
     pub(super) fn pages_expected(&self, partition: &Partition) -> u64 {
+        if partition.content.is_some() {
+            let leaves = self.bytes_expected(partition).div_ceil(self.leaf_room());
+            return (leaves + u64::from(leaves > 1)).min(partition.pages());
+        }
         let pages = match partition.bottom {
             // Fragments have pages that are not full.
             Some(run) if run.entries > 0 => {
@@ -142,13 +153,14 @@ impl FlatTree<'_> {
         let file = &self.runs.store.file;
         let page = u64::from(file.page_bytes());
         if let Some(bytes) = self.policy.partition {
-            return (bytes / page).max(PAGES_LEAST);
+            return (bytes / page).max(1);
         }
         let memory = self.memtable.memory().max(1);
         let part = (PAGES_A_FLUSH * page).min(memory / PARTS_A_FLUSH);
         let wanted = self.totals.pages.saturating_mul(part) / memory;
-        let most = (u64::from(file.pages_most()) / PAGES_PART).max(PAGES_LEAST);
-        wanted.clamp(PAGES_LEAST, most)
+        let least = pages_least(self.totals.pages);
+        let most = (u64::from(file.pages_most()) / PAGES_PART).max(least);
+        wanted.clamp(least, most)
     }
 
     /// The partition to merge next, if one has something pending.
