@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+use std::collections::BTreeSet;
 use std::panic::catch_unwind;
 
 use contract::tree::{Case, Stand, cases, find, run};
@@ -30,7 +31,7 @@ fn is_played_always(case: &Case) -> bool {
 #[test]
 fn every_tree_agrees_with_an_ordered_map_in_every_case() {
     let cases: Vec<_> =
-        sample(5, TREES.iter().flat_map(|entry| cases(entry)).filter(is_played_always)).collect();
+        sample(11, TREES.iter().flat_map(|entry| cases(entry)).filter(is_played_always)).collect();
     assert!(cases.len() > 100, "{} cases", cases.len());
     on_all_cores(&cases, play);
 }
@@ -45,8 +46,11 @@ fn one_case_again() {
 }
 
 #[test]
-fn every_case_is_found_by_its_name() {
-    for case in TREES.iter().flat_map(|entry| cases(entry)) {
+fn no_two_cases_have_the_same_name_and_they_are_found_by_it() {
+    let cases: Vec<_> = TREES.iter().flat_map(|entry| cases(entry)).collect();
+    let names: BTreeSet<String> = cases.iter().map(Case::name).collect();
+    assert_eq!(names.len(), cases.len());
+    for case in cases.iter().step_by(101) {
         assert_eq!(find(TREES, &case.name()).unwrap().name(), case.name());
     }
 }
