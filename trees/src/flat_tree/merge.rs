@@ -18,10 +18,11 @@ use super::filter::Filter;
 use super::growth::{CUT_PAGES, Cut};
 use super::lookup::Reader;
 use super::merger::Merger;
+use super::policy::PAGES_LEAST;
 use super::runs::{Content, Form, Held, RunCursor, Runs, Source, Writing};
 
-/// The part by which all pieces of a bottom but the last may be larger than as many alike ones.
-const SLACK_PART: u64 = 4;
+/// The part by which a piece of a bottom that is cut may have more leaves than the others.
+const SLACK_PART: u64 = 8;
 
 /// Leaves that a merge writes before it lets others look up something.
 const LEAVES_BETWEEN: u64 = 4;
@@ -226,27 +227,40 @@ impl FlatTree<'_> {
     /// How the partitions in `range` are cut if there is room for it.
     fn cut_of(&self, range: Range<usize>) -> Cut {
         let old = self.directory.partitions.get(range).unwrap_or_default();
-        let expected = old.iter().map(|it| self.pages_expected(it)).sum::<u64>();
         let most = old.iter().map(Partition::pages).sum::<u64>();
         let wanted = self.partition_pages();
-        // What was joined would be cut, and joined, without end.
-        let (bytes, leaves) = match old.len() == 1 && 4 * expected > 5 * wanted {
-            true => {
-                let pieces = expected.div_ceil(wanted);
-                // What comes to a little more than is expected has no piece of its own.
-                let each = |all: u64| all.div_ceil(pieces) + all / pieces / pieces / SLACK_PART;
-                let is_known = old.iter().all(|it| it.content.is_some());
-                let bytes = old.iter().map(|it| self.bytes_expected(it)).sum();
-                (if is_known { each(bytes).max(1) } else { u64::MAX }, each(expected))
-            }
-            false => (u64::MAX, 2 * wanted),
+        let cut = match old {
+            [alone] => self.cut_alone(alone, wanted),
+            // What was joined would be cut, and joined, without end.
+            _ => None,
         };
+        let (bytes, leaves) = cut.unwrap_or((u64::MAX, 2 * wanted));
         // Were nothing hidden, they would be more.
         let held =
             old.iter().filter_map(|it| it.content).map(|it| u64::from(it.bytes)).sum::<u64>();
         let pieces = most.div_ceil(leaves).max(held.div_ceil(bytes));
         let pages = if pieces > 1 { CUT_PAGES * pieces } else { 0 };
         Cut { bytes, leaves, pages }
+    }
+
+    /// Bytes and leaves of each piece of a partition that comes to more than the pages `wanted`.
+    fn cut_alone(&self, partition: &Partition, wanted: u64) -> Option<(u64, u64)> {
+        let mut expected = self.pages_expected(partition);
+        // A bottom of a few pages may be nearly empty: there bytes count, if they are known.
+        let counts_bytes = wanted <= PAGES_LEAST && partition.content.is_some();
+        let bytes = self.bytes_expected(partition);
+        if counts_bytes {
+            let leaves = bytes.div_ceil(self.leaf_room());
+            expected = expected.min(leaves + u64::from(leaves > 1));
+        }
+        if 4 * expected <= 5 * wanted {
+            return None;
+        }
+        // What comes to a little more than is expected has no piece of its own.
+        let each = expected.div_ceil(expected.div_ceil(wanted));
+        let leaves = each + each / SLACK_PART;
+        let bytes = if counts_bytes { bytes * leaves / expected } else { u64::MAX };
+        Some((bytes.max(1), leaves))
     }
 
     /// Runs changed otherwise than by merging what waits: a replay may come to others.

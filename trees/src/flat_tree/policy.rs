@@ -26,8 +26,8 @@ const HIDING_LEAST: f64 = 1.0 / 256.0;
 
 /// A partition has at least this part of the pages, up to so many: else its root, and the leaf that
 /// is not full, are a good part of it. And the part of the device's pages that it has at most.
-const PARTITIONS_FEW: u64 = 12;
-const PAGES_LEAST: u64 = 8;
+const PARTITIONS_FEW: u64 = 24;
+pub(super) const PAGES_LEAST: u64 = 8;
 pub(super) const PAGES_PART: u64 = 64;
 
 /// What a flush gives a partition, if updates are spread evenly: so many pages; or this part of the
@@ -119,10 +119,6 @@ impl FlatTree<'_> {
 
     /// Pages that merging a partition comes to, as far as can be told.
     pub(super) fn pages_expected(&self, partition: &Partition) -> u64 {
-        if partition.content.is_some() {
-            let leaves = self.bytes_expected(partition).div_ceil(self.leaf_room());
-            return (leaves + u64::from(leaves > 1)).min(partition.pages());
-        }
         let pages = match partition.bottom {
             // Fragments have pages that are not full.
             Some(run) if run.entries > 0 => {
