@@ -15,9 +15,7 @@ use store::PageFile;
 
 use super::SPACE;
 use super::make::{Plan, page_bytes};
-use super::policy::{
-    GARBAGE_SHARE, PAGES_A_FLUSH, PAGES_PART, PARTS_A_FLUSH, PENDING_MOST, pages_least,
-};
+use super::policy::{GARBAGE_SHARE, PAGES_A_FLUSH, PAGES_PART, PARTS_A_FLUSH, PENDING_MOST};
 use super::runs::Form;
 use index::random_keys::{OCCUPANCY, average_bytes};
 use index::{MediumShape, Options, Prediction, Profile, Result};
@@ -65,7 +63,7 @@ pub(super) fn predict(
     let data = entries / bottom + pending / fragment;
     let part = (PAGES_A_FLUSH as f64 * page).min(memory / PARTS_A_FLUSH as f64);
     let most = disk.bytes() as f64 / page / PAGES_PART as f64;
-    let wanted = (data * part / memory).min(most).max(pages_least(data as u64) as f64);
+    let wanted = (data * part / memory).min(most).max(1.0);
     let partitions = (PARTITIONS * entries / bottom / wanted).max(1.0);
 
     let flushed = waiting / fragment + RUN_PAGES * partitions;

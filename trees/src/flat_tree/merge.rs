@@ -18,7 +18,6 @@ use super::filter::Filter;
 use super::growth::{CUT_PAGES, Cut};
 use super::lookup::Reader;
 use super::merger::Merger;
-use super::policy::PAGES_LEAST;
 use super::runs::{Content, Form, Held, RunCursor, Runs, Source, Writing};
 
 /// The part by which a piece of a bottom that is cut may have more leaves than the others.
@@ -247,7 +246,7 @@ impl FlatTree<'_> {
     fn cut_alone(&self, partition: &Partition, wanted: u64) -> Option<(u64, u64)> {
         let mut expected = self.pages_expected(partition);
         // A bottom of a few pages may be nearly empty: there bytes count, if they are known.
-        let counts_bytes = wanted <= PAGES_LEAST && partition.content.is_some();
+        let counts_bytes = self.is_small() && partition.content.is_some();
         let bytes = self.bytes_expected(partition);
         if counts_bytes {
             let leaves = bytes.div_ceil(self.leaf_room());

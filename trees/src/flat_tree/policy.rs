@@ -24,10 +24,11 @@ const SPARE_PART: u64 = 4;
 /// The smallest share of pending entries that is taken to hide others.
 const HIDING_LEAST: f64 = 1.0 / 256.0;
 
-/// A partition has at least this part of the pages, up to so many: else its root, and the leaf that
-/// is not full, are a good part of it. And the part of the device's pages that it has at most.
+/// On a small device a partition has at least this part of the pages, up to so many: else its root,
+/// and the leaf that is not full, are a good part of it. And the part of the device's pages that
+/// it has at most.
 const PARTITIONS_FEW: u64 = 24;
-pub(super) const PAGES_LEAST: u64 = 8;
+const PAGES_LEAST: u64 = 8;
 pub(super) const PAGES_PART: u64 = 64;
 
 /// What a flush gives a partition, if updates are spread evenly: so many pages; or this part of the
@@ -99,8 +100,8 @@ impl Due {
     }
 }
 
-/// The fewest pages that a partition should have, of so many in use.
-pub(super) fn pages_least(pages: u64) -> u64 {
+/// The fewest pages that a partition of a small device should have, of so many in use.
+fn pages_least(pages: u64) -> u64 {
     (pages / PARTITIONS_FEW).clamp(1, PAGES_LEAST)
 }
 
@@ -154,9 +155,14 @@ impl FlatTree<'_> {
         let memory = self.memtable.memory().max(1);
         let part = (PAGES_A_FLUSH * page).min(memory / PARTS_A_FLUSH);
         let wanted = self.totals.pages.saturating_mul(part) / memory;
-        let least = pages_least(self.totals.pages);
-        let most = (u64::from(file.pages_most()) / PAGES_PART).max(least);
-        wanted.clamp(least, most)
+        let most = u64::from(file.pages_most()) / PAGES_PART;
+        let least = if self.is_small() { pages_least(self.totals.pages) } else { 1 };
+        wanted.clamp(least, most.max(least))
+    }
+
+    /// True if the device has so few pages that the least partition counts.
+    pub(super) fn is_small(&self) -> bool {
+        u64::from(self.runs.store.file.pages_most()) < 2 * PAGES_LEAST * PAGES_PART
     }
 
     /// The partition to merge next, if one has something pending.
