@@ -404,6 +404,8 @@ impl From<index::Error> for Error {
             Store::Device(Device::Driver { code }) => Error::Driver { code, source: error },
             Store::CorruptPage { .. }
             | Store::DamagedPage { .. }
+            | Store::CorruptUnit { .. }
+            | Store::DamagedUnit { .. }
             | Store::DamagedJournal { .. }
             | Store::DamagedUndo { .. }
             | Store::Device(Device::Checksum { .. } | Device::Uncorrectable { .. }) => {

@@ -508,6 +508,10 @@ impl<T: Tree> Index for Durable<T> {
         self.tree.entry_bytes_most()
     }
 
+    fn key_bytes_most(&self) -> usize {
+        self.tree.key_bytes_most()
+    }
+
     fn close(&mut self) -> Result<()> {
         if self.state == State::Closed {
             return match self.tree.recovery().is_closed() {

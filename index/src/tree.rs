@@ -212,6 +212,11 @@ pub trait Tree: Read {
     /// outside of it.
     fn entry_bytes_most(&self) -> usize;
 
+    /// The most bytes that a key may have, where that is less than an entry may have.
+    fn key_bytes_most(&self) -> usize {
+        self.entry_bytes_most()
+    }
+
     /// Pages that `batch` may change in the worst case, new ones included.
     fn pages_changed(&self, batch: &[Update<'_>]) -> u32;
 

@@ -6,7 +6,6 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use db::{Error, encoding};
-use store::node::NODE_BYTES_MOST;
 
 use super::advice;
 use crate::numbers::{count, rounded_size, thousands};
@@ -348,6 +347,9 @@ fn kept_room(path: &Path, names: &[String], (pages, bytes): (u64, u64)) -> Strin
     }
 }
 
+/// The longest key of a database in pages of 32 KiB, the largest, where lengths vary.
+const KEY_BYTES_MOST: u64 = 8174;
+
 const fn is_too_long(error: &index::Error) -> bool {
     use index::Error::{EntryTooLong, KeyTooLong, TreeFull};
     matches!(error, EntryTooLong { .. } | KeyTooLong { .. } | TreeFull { .. })
@@ -390,8 +392,9 @@ fn larger_pages((path, old): (&Path, &Path), what: &index::Error) -> String {
              chip with larger pages, of flashtree devices: flashtree convert {old} nand-file:NEW \
              --chip NAME; or to another tree with --tree"
         ),
-        Index::KeyTooLong { found, .. } if *found > u64::from(NODE_BYTES_MOST) / 4 => {
-            format!("{path}: {what}, and a quarter of 32 KiB with the largest ones; shorten it")
+        Index::KeyTooLong { limit: KEY_BYTES_MOST, .. } => format!("{path}: {what}; shorten it"),
+        Index::KeyTooLong { found, .. } if *found > KEY_BYTES_MOST => {
+            format!("{path}: {what}, and {KEY_BYTES_MOST} with pages of 32 KiB; shorten it")
         }
         _ => format!(
             "{path}: {what}; shorten it, or copy the database to one with larger pages: flashtree \

@@ -36,7 +36,11 @@ pub(super) fn run(arguments: &Export, quiet: bool) -> Result<(), Failure> {
     check_no_database(&arguments.output)?;
     // From here on: opening may have to recover the database, which takes a moment.
     interrupts::catch_interrupts();
-    let mut database = opening::to_read(&arguments.home, quiet)?;
+    let opened = opening::to_read(&arguments.home, quiet);
+    let mut database = opened.map_err(|failure| match failure {
+        Failure::File(failure) if arguments.skip_damaged => all_lost(failure).into(),
+        other => other,
+    })?;
     let format = import::format_of(arguments.rows.format, &arguments.output);
     if format == RowFormat::Jsonl && arguments.rows.delimiter.is_some() {
         return Err(FileFailure::Option("--delimiter is for CSV: JSON lines have none").into());
@@ -122,6 +126,17 @@ fn tell_lost(
     };
     let what = format!("{} exported; {lost} can't be read: {reason}", count(rows, "row"));
     Err(FileFailure::Lost { path: path.to_owned(), what, source: Box::new(source) })
+}
+
+/// The failure to open a database, of which so nothing can be saved.
+fn all_lost(failure: FileFailure) -> FileFailure {
+    match failure {
+        FileFailure::Database { path, source: Error::Damaged { source } } => {
+            let what = format!("nothing can be saved of it: {source}; take a copy of it");
+            FileFailure::Lost { path, what, source: Box::new(Error::Damaged { source }) }
+        }
+        other => other,
+    }
 }
 
 fn unwritten(output: &Path, is_standard: bool) -> impl FnOnce(io::Error) -> Failure {

@@ -58,7 +58,7 @@ fn check_says_which_page_is_damaged_and_how() {
 
 #[test]
 fn what_is_not_damaged_can_be_read_and_nothing_wrong_is_ever_printed() {
-    for tree in ["b-plus", "flat-tree"] {
+    for tree in ["b-plus", "flat-tree", "fd-tree", "lsm"] {
         let (bench, pages) = full(tree);
         flip(&bench, pages[pages.len() / 2] + 100);
         let all = rows(2000);

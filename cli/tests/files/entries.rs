@@ -197,3 +197,22 @@ fn a_path_may_hold_colons_and_words_of_the_grammar() {
     let help = bench.command(&["create", "--help"]).output().unwrap();
     assert!(text(&help.stdout).contains("tuple(TYPE,...)"));
 }
+
+#[test]
+fn a_key_too_long_is_told_the_longest_that_its_tree_takes() {
+    let bench = Bench::new();
+    let put = |file: &str, bytes: usize| format!("put {file} {} v", "k".repeat(bytes));
+    // Larger pages than these there are none.
+    bench.done("create a.db --tree b-plus --page 32KiB");
+    bench.done(&put("a.db", 8174));
+    assert!(bench.failed(&put("a.db", 8175)).ends_with("has at most 8174; shorten it\n"));
+    bench.done("create b.db --tree b-plus");
+    assert!(bench.failed(&put("b.db", 8174)).contains("--page 32KiB"));
+    assert!(bench.failed(&put("b.db", 8175)).ends_with("8174 with pages of 32 KiB; shorten it\n"));
+    // Of all levels of a path, the smallest part of a page counts.
+    bench.done("create nand-file:c.db --tree mu --chip winbond-w25n01gv:blocks=64");
+    bench.done(&put("nand-file:c.db", 49));
+    for bytes in [50, 300] {
+        assert!(bench.failed(&put("nand-file:c.db", bytes)).contains("has at most 49;"));
+    }
+}

@@ -10,11 +10,13 @@
 mod case;
 mod history;
 mod model;
+mod saved;
 
 pub use case::{Case, Ground, MemoryLevel, Shape, Stand, cases, cases_on_small_chips, find};
 pub(crate) use case::{SHAPES, other_waiting, parameter_sets};
 pub use history::run;
 pub use model::Model;
+pub use saved::{Saved, saved};
 
 use index::{Index, Read};
 

@@ -96,7 +96,7 @@ impl<'d> LongValues<'d> {
     fn check_update(&self, update: &Update<'_>) -> Result<()> {
         let key = update.key();
         self.keys.check(key)?;
-        let limit = self.entry_most.saturating_sub(1 + Reference::ENCODED_BYTES);
+        let limit = self.key_bytes_most();
         if key.len() > limit {
             return Err(Error::KeyTooLong { found: key.len() as u64, limit: limit as u64 });
         }
@@ -345,6 +345,11 @@ impl Index for LongValues<'_> {
 
     fn entry_bytes_most(&self) -> usize {
         self.entry_most.saturating_sub(2)
+    }
+
+    fn key_bytes_most(&self) -> usize {
+        let beside_reference = self.entry_most.saturating_sub(1 + Reference::ENCODED_BYTES);
+        beside_reference.min(self.index.key_bytes_most().saturating_sub(1))
     }
 
     fn close(&mut self) -> Result<()> {

@@ -268,6 +268,10 @@ impl Index for Toy<'_> {
         usize::MAX
     }
 
+    fn key_bytes_most(&self) -> usize {
+        usize::MAX
+    }
+
     fn close(&mut self) -> Result<()> {
         if self.unsettled > 0 {
             self.unsettled = 0;

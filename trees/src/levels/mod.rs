@@ -29,6 +29,7 @@ mod load;
 mod model;
 mod plan;
 mod predict;
+mod resume;
 mod room;
 mod root;
 mod scan;
@@ -43,7 +44,7 @@ use index::bounds::{entry_size, key_size};
 use index::parameters::{self, Parameter};
 use index::{
     Cursor, DeletePolicy, Durable, Error, Footprint, Index, KeyRange, MediumShape, Options, Read,
-    Result, Statistics, Tree, TreeDescriptor, read_piece,
+    Result, Resume, Statistics, Tree, TreeDescriptor, read_piece,
 };
 use store::runs::{FileSpace, Kind, Manifest, Run, RunId, Space, UnitReader};
 use store::{Durability, EntryShape, PageFile, Recovery, Update, Width};
@@ -506,6 +507,11 @@ impl Read for Levels<'_> {
 
     fn check(&mut self, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
         self.check_all(finding)
+    }
+
+    fn resume_after(&mut self, key: Option<&[u8]>) -> Result<Resume> {
+        key.map_or(Ok(()), |key| self.check_key(key))?;
+        self.behind_damage(key)
     }
 
     fn statistics(&self) -> Statistics {

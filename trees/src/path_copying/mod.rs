@@ -260,6 +260,10 @@ impl Tree for PathTree<'_> {
         self.limits.entry
     }
 
+    fn key_bytes_most(&self) -> usize {
+        self.limits.key
+    }
+
     fn pages_changed(&self, _batch: &[Update<'_>]) -> u32 {
         // Admission has seen to it.
         0

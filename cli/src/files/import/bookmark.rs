@@ -63,8 +63,11 @@ impl Bookmark {
     /// It can't be written.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         let new = Self::new_path(path);
-        fs::write(&new, serde_json::to_vec(self)?)?;
-        fs::rename(&new, Self::path(path))
+        let bytes = serde_json::to_vec(self)?;
+        fs::write(&new, bytes).and_then(|()| fs::rename(&new, Self::path(path))).inspect_err(|_| {
+            // A part of it is of no use to anybody; what can't be removed either is ours later on.
+            drop(fs::remove_file(&new));
+        })
     }
 
     /// Takes the bookmark away, if there is one; a file of something else stays.
@@ -131,6 +134,16 @@ mod tests {
         assert_eq!(Bookmark::read(&path), None);
         Bookmark::remove(&path);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn of_a_bookmark_that_can_t_be_written_nothing_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        // Where it is to be is a folder.
+        std::fs::create_dir(Bookmark::path(&path)).unwrap();
+        Bookmark::default().write(&path).unwrap_err();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

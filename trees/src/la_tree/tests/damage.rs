@@ -2,13 +2,13 @@
 //! read, and nothing wrong ever is.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 use std::sync::Mutex;
 
 use contract::nand::{Hook, Hooked, Read};
+use contract::tree::saved;
 use device::{Cause, Geometry, Medium, Nand, NandCosts, Page, Result};
 use index::parameters::Settings;
-use index::{Durability, EntryShape, Index, KeyRange, Resume, Update, Value};
+use index::{Durability, EntryShape, Update};
 use index::{MediumShape, Options, TreeDescriptor};
 use sim::SimulatedNand;
 
@@ -39,39 +39,6 @@ fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("la-tree").unwrap()
 }
 
-/// Reads all that can be read; also returns how often it goes on behind damage.
-fn saved(index: &mut dyn Index) -> (BTreeMap<u32, u32>, u32) {
-    let number = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().unwrap());
-    let (mut saved, mut gaps) = (BTreeMap::new(), 0);
-    let (mut from, mut place) = (None, None);
-    loop {
-        let bound = from.as_deref().map_or(Bound::Unbounded, Bound::Included);
-        let mut cursor = index.range(KeyRange { from: bound, ..KeyRange::ALL }).unwrap();
-        let damage = loop {
-            match cursor.next() {
-                Ok(Some((key, Value::Inline(value)))) => {
-                    assert!(saved.insert(number(key), number(value)).is_none(), "it came before");
-                    place = Some(key.to_vec());
-                }
-                Ok(Some(_)) => panic!("values are short"),
-                Ok(None) => return (saved, gaps),
-                Err(error) => break error,
-            }
-        };
-        drop(cursor);
-        assert!(matches!(&damage, index::Error::Store(error) if error.is_damage()), "{damage}");
-        gaps += 1;
-        match index.resume_after(place.as_deref()).unwrap() {
-            Resume::From(next) => {
-                assert!(Some(&next) > place.as_ref(), "it leads back");
-                (place, from) = (Some(next.clone()), Some(next));
-            }
-            Resume::End => return (saved, gaps),
-            Resume::Unknown => panic!("it can be told"),
-        }
-    }
-}
-
 #[test]
 fn all_that_no_damaged_page_is_needed_for_can_be_read() {
     let chip = Geometry::new(512, 16, 120).unwrap().with_spare(16).unwrap();
@@ -91,7 +58,7 @@ fn all_that_no_damaged_page_is_needed_for_can_be_read() {
         index
             .update(&[Update::Put { key: &key.to_be_bytes(), value: &turn.to_be_bytes() }])
             .unwrap();
-        right.insert(key, turn);
+        right.insert(key.to_be_bytes().to_vec(), turn.to_be_bytes().to_vec());
     }
     index.close().unwrap();
     drop(index);
@@ -99,7 +66,9 @@ fn all_that_no_damaged_page_is_needed_for_can_be_read() {
     let mut save = |page| {
         let damaged = Hooked { chip: &mut nand, hook: Damage { page, read: &read } };
         let mut index = (entry().open)(Medium::Nand(Box::new(damaged)), &options).unwrap();
-        saved(&mut *index)
+        let saved = saved(&mut *index);
+        assert!(saved.is_told, "{page:?}");
+        (saved.entries, saved.gaps)
     };
     assert_eq!(save(None), (right.clone(), 0));
     let pages = core::mem::take(&mut *read.lock().unwrap());

@@ -8,6 +8,8 @@
     reason = "a test fails by panicking, and reports"
 )]
 
+mod damage;
+
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
