@@ -484,7 +484,7 @@ fn goes_on(rows: u64) -> String {
 
 fn stopped(safe: u64, put: u64) -> String {
     match (safe, put) {
-        (0, 0) => "none of the rows is safe yet: then import again".to_owned(),
+        (0, 0) => "none of the rows is safe yet; import again after that".to_owned(),
         (0, put) => format!(
             "{} of the rows that were read went in, those with the lowest keys; then import again",
             thousands(put)

@@ -134,7 +134,11 @@ pub(crate) fn report(failure: Failure) -> ExitCode {
         // A key that is absent has no value to print, and that is all there is to say.
         Failure::File(FileFailure::Absent) => {}
         // Help and version, on standard output, and help where the command is missing.
-        Failure::Arguments(error) if is_help(error) => drop(error.print()),
+        Failure::Arguments(error) if is_help(error) => {
+            if let Err(unwritten) = error.print() {
+                return report(Failure::Print(unwritten));
+            }
+        }
         failure => complain(failure),
     }
     ExitCode::from(failure.exit_code())

@@ -81,9 +81,9 @@ pub enum Error {
     #[error("a component of the tuple does not end as it should")]
     Unterminated,
     /// Bytes that are no text in UTF-8.
-    #[error("the bytes are no UTF-8 text: the first {valid} of them are")]
+    #[error("the bytes are no UTF-8 text from byte {valid} on")]
     NotText {
-        /// How many bytes are.
+        /// How many bytes are, in front.
         valid: usize,
     },
     /// A text that does not stand for a value of the type.

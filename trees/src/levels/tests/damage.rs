@@ -50,7 +50,7 @@ fn all_that_no_damaged_page_is_needed_for_can_be_read() {
         for pages in used.windows(3).step_by(2) {
             // One page, or three in a row.
             let pages = &pages[..if pages[0] % 4 == 0 { 3 } else { 1 }];
-            let mut flip = |disk: &mut RamDisk| {
+            let flip = |disk: &mut RamDisk| {
                 pages.iter().for_each(|page| disk.bytes_mut()[page * SECTOR + 50] ^= 8);
             };
             flip(&mut disk);
