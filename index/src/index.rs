@@ -72,7 +72,8 @@ pub trait Index: Read {
     /// [`Tree::entry_bytes_most`](crate::Tree::entry_bytes_most).
     fn entry_bytes_most(&self) -> usize;
 
-    /// The most bytes that a key may have: see [`Tree::key_bytes_most`](crate::Tree::key_bytes_most).
+    /// The most bytes that a key may have: see
+    /// [`Tree::key_bytes_most`](crate::Tree::key_bytes_most).
     fn key_bytes_most(&self) -> usize;
 
     /// Writes back everything that is only in memory, and marks the index as closed until the next
