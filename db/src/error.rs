@@ -402,15 +402,10 @@ impl From<index::Error> for Error {
         match *inner {
             Store::Device(refused) if refused == WRITE_REFUSED => Error::NeedsRecovery,
             Store::Device(Device::Driver { code }) => Error::Driver { code, source: error },
-            Store::CorruptPage { .. }
-            | Store::DamagedPage { .. }
-            | Store::CorruptUnit { .. }
-            | Store::DamagedUnit { .. }
-            | Store::DamagedJournal { .. }
+            Store::DamagedJournal { .. }
             | Store::DamagedUndo { .. }
-            | Store::Device(Device::Checksum { .. } | Device::Uncorrectable { .. }) => {
-                Error::Damaged { source: error }
-            }
+            | Store::Device(Device::Checksum { .. }) => Error::Damaged { source: error },
+            inner if inner.is_damage() => Error::Damaged { source: error },
             Store::NotAnIndex { is_ours, what } => {
                 Error::NotADatabase { path: None, is_ours, what: what.to_owned() }
             }

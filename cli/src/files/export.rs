@@ -128,11 +128,11 @@ fn tell_lost(
     Err(FileFailure::Lost { path: path.to_owned(), what, source: Box::new(source) })
 }
 
-/// The failure to open a database, of which so nothing can be saved.
+/// What is said if a database can't be opened for damage: nothing of it can be saved.
 fn all_lost(failure: FileFailure) -> FileFailure {
     match failure {
         FileFailure::Database { path, source: Error::Damaged { source } } => {
-            let what = format!("nothing can be saved of it: {source}; take a copy of it");
+            let what = format!("nothing can be saved: {source}; it has to come from a copy");
             FileFailure::Lost { path, what, source: Box::new(Error::Damaged { source }) }
         }
         other => other,

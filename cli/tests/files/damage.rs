@@ -89,6 +89,17 @@ fn what_is_not_damaged_can_be_read_and_nothing_wrong_is_ever_printed() {
 }
 
 #[test]
+fn of_a_database_that_does_not_open_it_is_said_that_nothing_can_be_saved() {
+    let (bench, _) = full("flat-tree");
+    let pages = fs::metadata(bench.path("a.db")).unwrap().len() / PAGE as u64;
+    (2..pages).for_each(|page| flip(&bench, page * PAGE as u64 + 100));
+    assert!(bench.failed("export a.db out.csv").contains("--skip-damaged"));
+    let error = bench.failed("export a.db out.csv --skip-damaged");
+    assert!(error.contains("nothing can be saved") && error.contains("a copy"), "{error}");
+    assert!(!error.contains("--skip-damaged") && !bench.path("out.csv").exists(), "{error}");
+}
+
+#[test]
 fn on_raw_flash_flat_tree_is_read_around_damage() {
     let bench = Bench::new();
     bench.write("rows.csv", rows(2000));

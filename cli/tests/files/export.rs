@@ -78,9 +78,11 @@ fn a_full_disk_is_told() {
     bench.done("import a.db rows.csv");
     let error = bench.failed("export a.db /dev/full");
     assert!(error.contains("/dev/full") && error.contains("space"), "{error}");
-    let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let output = bench.command(&["export", "a.db", "-"]).stdout(full).output().unwrap();
-    assert!(complaint(&output, 1).contains("space"));
+    for line in [&["export", "a.db", "-"][..], &["help"]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = bench.command(line).stdout(full).output().unwrap();
+        assert!(complaint(&output, 1).contains("space"), "{line:?}");
+    }
 }
 
 #[test]

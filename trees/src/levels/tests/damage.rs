@@ -28,15 +28,13 @@ fn all_that_no_damaged_page_is_needed_for_can_be_read() {
         for turn in 0..20_000u32 {
             // Keys come twice, so that what is below a damaged page is old; some are gone then.
             let (key, value) = (key(turn % 9_000), turn.to_be_bytes());
-            let is_put = turn % 5 != 3;
-            match is_put {
-                true => index.update(&[Update::Put { key: &key, value: &value }]).unwrap(),
-                false => index.update(&[Update::Delete { key: &key }]).unwrap(),
+            if turn % 5 == 3 {
+                index.update(&[Update::Delete { key: &key }]).unwrap();
+                right.remove(&key[..]);
+            } else {
+                index.update(&[Update::Put { key: &key, value: &value }]).unwrap();
+                right.insert(key.to_vec(), value.to_vec());
             }
-            match is_put {
-                true => right.insert(key.to_vec(), value.to_vec()),
-                false => right.remove(&key[..]),
-            };
         }
         assert!(figure(&*index, "levels") >= 2);
         index.close().unwrap();
