@@ -7,7 +7,7 @@
 //! overwrites `updates` of them (an eighth) in batches of 1,000. It closes and opens it, and gets
 //! `first` (1,000) entries. Then it gets `gets` (20,000), as many 1000 at once, and reads 100
 //! entries from each of `scans` (5,000) on, chosen at random, and prints JSON. Where the system
-//! counts what a process reads, it tells the pages of 4 KiB that a single get read.
+//! counts what a process reads, it tells the pages of 4 KiB that a single get and a scan read.
 
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -58,12 +58,11 @@ fn main() -> Outcome<()> {
     database.close()?;
     let database = Database::open(&path, &OpenOptions::new().memory(memory << 20))?;
     let mut get = |_| get(&database, &mut random, entries);
-    let mut read = [pages_read(), 0, 0];
+    let mut read = [pages_read(), 0, 0, 0];
     let got_first = rate(first, &mut get)?;
     read[1] = pages_read();
     let got = rate(gets, get)?;
     read[2] = pages_read();
-    let pages_a_get = |from: usize, gets: u64| (read[from + 1] - read[from]) as f64 / gets as f64;
     let got_together = rate(gets, |_| {
         let keys: Vec<_> =
             (0..BATCH).map(|_| random.random_range(0..entries).to_be_bytes()).collect();
@@ -73,7 +72,10 @@ fn main() -> Outcome<()> {
             false => Err("an entry is lost".into()),
         }
     })?;
+    let before_scans = pages_read();
     let scanned = rate(scans, |_| scan(&database, &mut random, entries))?;
+    read[3] = pages_read() - before_scans;
+    let pages_a_get = |from: usize, gets: u64| (read[from + 1] - read[from]) as f64 / gets as f64;
     println!(
         "{:#}",
         json!({
@@ -88,6 +90,7 @@ fn main() -> Outcome<()> {
             "pages_a_get": pages_a_get(1, gets),
             "gets_together_per_second": got_together,
             "scans_per_second": scanned,
+            "pages_a_scan": read[3] as f64 / scans as f64,
         })
     );
     Ok(())

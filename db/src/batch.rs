@@ -119,7 +119,8 @@ impl Batch {
         start..self.bytes.len()
     }
 
-    /// The changes as the index takes them.
+    /// The changes as the index takes them, by their keys; those of the same key in their order. So
+    /// neighbours meet the same pages, and a buffer has few pieces that may have a key.
     pub(crate) fn updates(&self) -> Vec<Update<'_>> {
         let update = |change: &Change| {
             let key = &self.bytes[change.key.clone()];
@@ -128,6 +129,30 @@ impl Batch {
                 None => Update::Delete { key },
             }
         };
-        self.changes.iter().map(update).collect()
+        let mut updates: Vec<_> = self.changes.iter().map(update).collect();
+        updates.sort_by_key(Update::key);
+        updates
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_made_by_their_keys_and_those_of_a_key_in_their_order() {
+        let mut batch = Batch::new();
+        for number in 0..100_u8 {
+            batch.put([number % 3], [number]).delete([7]);
+        }
+        let updates = batch.updates();
+        assert!(updates.is_sorted_by_key(Update::key));
+        for key in 0..3_u8 {
+            let of_key = updates.iter().filter_map(|update| match update {
+                Update::Put { key: [it], value: [value] } if *it == key => Some(*value),
+                _ => None,
+            });
+            assert!(of_key.eq((0..100).filter(|number| number % 3 == key)), "of {key}");
+        }
     }
 }

@@ -319,7 +319,10 @@ impl<'t, 'd> Scan<'t, 'd> {
         let form = self.tree.buffers.form;
         let node = leaf_of(&mut self.tree.bare)?;
         // The leaf's entry for the same key is passed by, too.
-        let here = node.search(&self.key);
+        let here = match source {
+            Source::Leaf(place) => Ok(place),
+            Source::Hold(_) => node.search(&self.key),
+        };
         self.long = None;
         let is_put = match source {
             Source::Leaf(place) => {

@@ -80,6 +80,11 @@ impl Form {
         Ok((Pending { key, value: Some(value) }, bytes.len() - rest.len()))
     }
 
+    /// The prefix of the key of the entry at the start of `bytes`, if all of it stands there.
+    pub(super) fn key_prefix(&self, bytes: &[u8]) -> Option<u64> {
+        read_field(self.shape.key, bytes).ok().map(|(key, _)| prefix(key))
+    }
+
     /// Reads the entries of `bytes`, oldest first.
     pub(super) const fn reader<'b>(&self, bytes: &'b [u8]) -> Reader<'b> {
         Reader { form: *self, bytes, at: 0, kinds: 0, in_group: GROUP }

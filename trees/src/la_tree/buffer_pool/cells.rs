@@ -303,32 +303,22 @@ impl Cells {
         Ok(newest)
     }
 
-    /// Calls `each` with the entries of `list`, the oldest first, that begin in pieces which may
-    /// have keys with prefixes in `wanted`; of pieces of one cell with all.
+    /// Calls `each` with the entries of `list`, the oldest first, but for some whose keys have no
+    /// prefix in `wanted`; of pieces of one cell with all.
     pub(super) fn visit(
         &mut self,
         list: &List,
         wanted: &RangeInclusive<u64>,
         each: &mut dyn FnMut(&Pending<'_>),
     ) -> Result<(), Damage> {
-        let (all, mut at) = ((1 << self.shift) - 1, list.first);
+        if self.shift > 0 && list.first != NO_CELL {
+            return self.visit_pieces(list, wanted, each);
+        }
+        let mut at = list.first;
         while at != NO_CELL {
-            let is_last = at >> self.shift == list.last >> self.shift;
-            let mut end = if is_last { list.last } else { at | all };
-            let span = self.span(at)?;
-            let may_have = span.start() <= wanted.end() && wanted.start() <= span.end();
-            for cell in (at..=end).filter(|_| may_have) {
-                if self.shift > 0 && self.tag(cell).is_none_or(|tag| tag == NO_TAG) {
-                    continue;
-                }
-                let (entry, last) = self.entry(cell)?;
-                each(&entry);
-                if self.shift == 0 {
-                    // An entry may have several pieces.
-                    end = last;
-                }
-            }
-            at = if end == list.last { NO_CELL } else { self.next(end) };
+            let (entry, last) = self.entry(at)?;
+            each(&entry);
+            at = if last == list.last { NO_CELL } else { self.next(last) };
         }
         Ok(())
     }

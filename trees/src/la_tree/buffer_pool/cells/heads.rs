@@ -10,8 +10,8 @@
 
 use core::ops::RangeInclusive;
 
-use super::super::super::stream::{Damage, hash, prefix};
-use super::{CUT, Cells, List};
+use super::super::super::stream::{Damage, Pending, hash, prefix};
+use super::{CUT, Cells, List, Place};
 
 /// Bytes of the span of a piece of several cells.
 const SPAN_BYTES: usize = 16;
@@ -51,15 +51,54 @@ impl Cells {
         }
     }
 
+    /// As [`Cells::visit`], by the spans and the prefixes.
+    pub(super) fn visit_pieces(
+        &mut self,
+        list: &List,
+        wanted: &RangeInclusive<u64>,
+        each: &mut dyn FnMut(&Pending<'_>),
+    ) -> Result<(), Damage> {
+        let (all, mut at) = ((1 << self.shift) - 1, list.first);
+        loop {
+            let is_last = at >> self.shift == list.last >> self.shift;
+            let end = if is_last { list.last } else { at | all };
+            let span = self.span(at)?;
+            if span.start() <= wanted.end() && wanted.start() <= span.end() {
+                while let Some(cell) = self.next_wanted(at..=end, wanted)? {
+                    each(&self.entry(cell)?.0);
+                    at = cell + 1;
+                }
+            }
+            if is_last {
+                return Ok(());
+            }
+            at = self.next(end);
+        }
+    }
+
+    /// The first of `cells`, all of one piece, where an entry begins whose key may have a prefix in
+    /// `wanted`.
+    fn next_wanted(
+        &self,
+        cells: RangeInclusive<u32>,
+        wanted: &RangeInclusive<u64>,
+    ) -> Result<Option<u32>, Damage> {
+        let first = Place::of(*cells.start(), self.shift, self.cell_bytes);
+        let piece = self.pieces.get(first.piece).ok_or(CUT)?;
+        let is_wanted = |cell: &u32| {
+            let place = *cell as usize & ((1 << self.shift) - 1);
+            // A key that goes on in the next piece is read there.
+            let key =
+                || self.form.key_prefix(&piece[head_of(self.shift) + place * self.cell_bytes..]);
+            piece[SPAN_BYTES + place] != NO_TAG && key().is_none_or(|key| wanted.contains(&key))
+        };
+        Ok(cells.into_iter().find(is_wanted))
+    }
+
     /// The tags of the piece of `cell`, none where it has one cell.
     pub(super) fn tags(&self, cell: u32) -> Option<&[u8]> {
         let head = head_of(self.shift);
         self.pieces.get((cell >> self.shift) as usize)?.get(head.min(SPAN_BYTES)..head)
-    }
-
-    pub(super) fn tag(&self, cell: u32) -> Option<u8> {
-        let place = cell & ((1 << self.shift) - 1);
-        self.tags(cell)?.get(place as usize).copied()
     }
 
     /// The prefixes between which the keys lie that begin in the piece of `cell`; all where it has
