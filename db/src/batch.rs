@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use index::Update;
 
-/// Changes that are made in their order, all or none.
+/// Changes that are made together, all or none; of those of one key the last counts.
 ///
 /// ```
 /// use flashtree::{Batch, Database, Options};
@@ -119,8 +119,9 @@ impl Batch {
         start..self.bytes.len()
     }
 
-    /// The changes as the index takes them, by their keys; those of the same key in their order. So
-    /// neighbours meet the same pages, and a buffer has few pieces that may have a key.
+    /// The changes as the index takes them: in the order of their keys, those of one key in the
+    /// order in which they came. So neighbours meet the same pages, and what waits in a buffer of
+    /// `la-tree` is sorted in parts.
     pub(crate) fn updates(&self) -> Vec<Update<'_>> {
         let update = |change: &Change| {
             let key = &self.bytes[change.key.clone()];

@@ -244,7 +244,8 @@ pub trait Read: Send {
 
     /// Where reading can continue after the page that holds `key` or would hold it. If that page
     /// can't be reached, it is where reading continues after the damaged page on the way to it.
-    /// `None` stands for the lowest key. Damage is no error.
+    /// `None` stands for the lowest key. Damage is no error. Where nothing is damaged, an index may
+    /// answer that it does not know.
     ///
     /// # Errors
     /// The key can't be in this index, or the device failed.

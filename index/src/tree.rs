@@ -212,7 +212,8 @@ pub trait Tree: Read {
     /// outside of it.
     fn entry_bytes_most(&self) -> usize;
 
-    /// The most bytes that a key may have, where that is less than an entry may have.
+    /// The most bytes that a key may have, where that is far less than an entry may have. The index
+    /// may take a few less.
     fn key_bytes_most(&self) -> usize {
         self.entry_bytes_most()
     }

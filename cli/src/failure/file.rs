@@ -347,8 +347,8 @@ fn kept_room(path: &Path, names: &[String], (pages, bytes): (u64, u64)) -> Strin
     }
 }
 
-/// The longest key of a database in pages of 32 KiB, the largest, where lengths vary.
-const KEY_BYTES_MOST: u64 = 8174;
+/// Bytes that a key may have in pages of 32 KiB, the largest, but for a few more or less.
+const LONG_KEY: u64 = 8160;
 
 const fn is_too_long(error: &index::Error) -> bool {
     use index::Error::{EntryTooLong, KeyTooLong, TreeFull};
@@ -392,9 +392,9 @@ fn larger_pages((path, old): (&Path, &Path), what: &index::Error) -> String {
              chip with larger pages, of flashtree devices: flashtree convert {old} nand-file:NEW \
              --chip NAME; or to another tree with --tree"
         ),
-        Index::KeyTooLong { limit: KEY_BYTES_MOST, .. } => format!("{path}: {what}; shorten it"),
-        Index::KeyTooLong { found, .. } if *found > KEY_BYTES_MOST => {
-            format!("{path}: {what}, and {KEY_BYTES_MOST} with pages of 32 KiB; shorten it")
+        Index::KeyTooLong { limit: LONG_KEY.., .. } => format!("{path}: {what}; shorten it"),
+        Index::KeyTooLong { found: LONG_KEY.., .. } => {
+            format!("{path}: {what}, and about {LONG_KEY} with pages of 32 KiB; shorten it")
         }
         _ => format!(
             "{path}: {what}; shorten it, or copy the database to one with larger pages: flashtree \
@@ -484,7 +484,7 @@ fn goes_on(rows: u64) -> String {
 
 fn stopped(safe: u64, put: u64) -> String {
     match (safe, put) {
-        (0, 0) => "none of the rows is safe yet; import again after that".to_owned(),
+        (0, 0) => "none of the rows is safe yet; then import again, from the first row".to_owned(),
         (0, put) => format!(
             "{} of the rows that were read went in, those with the lowest keys; then import again",
             thousands(put)

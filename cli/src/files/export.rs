@@ -132,7 +132,7 @@ fn tell_lost(
 fn all_lost(failure: FileFailure) -> FileFailure {
     match failure {
         FileFailure::Database { path, source: Error::Damaged { source } } => {
-            let what = format!("nothing can be saved: {source}; it has to come from a copy");
+            let what = format!("nothing can be saved: {source}; use a copy of the database");
             FileFailure::Lost { path, what, source: Box::new(Error::Damaged { source }) }
         }
         other => other,

@@ -83,7 +83,7 @@ pub enum Error {
     /// Bytes that are no text in UTF-8.
     #[error("the bytes are no UTF-8 text from byte {valid} on")]
     NotText {
-        /// How many bytes are, in front.
+        /// How many bytes before it are valid.
         valid: usize,
     },
     /// A text that does not stand for a value of the type.

@@ -183,7 +183,7 @@ impl LaTree<'_> {
         let mut estimate = self.estimate(number);
         estimate.scan = self.buffers.paid_of(estimate.scan, is_range);
         let held = self.buffers.pool.held(BufferId(number));
-        // A range looks at each entry.
+        // A range may look at each entry.
         let by_tags = !is_range && self.buffers.pool.cells.has_tags();
         estimate.scan += cost::search_of_held(held.entries, by_tags);
         if held.entries == 0 || !self.plan.counts_pool || !self.buffers.is_pool_short() {

@@ -318,25 +318,20 @@ impl<'t, 'd> Scan<'t, 'd> {
     fn take(&mut self, source: Source) -> Result<bool> {
         let form = self.tree.buffers.form;
         let node = leaf_of(&mut self.tree.bare)?;
-        // The leaf's entry for the same key is passed by, too.
-        let here = match source {
-            Source::Leaf(place) => Ok(place),
-            Source::Hold(_) => node.search(&self.key),
-        };
         self.long = None;
-        let is_put = match source {
+        self.value.clear();
+        let (here, is_put) = match source {
             Source::Leaf(place) => {
-                self.value.clear();
                 self.value.extend_from_slice(node.value(place).bytes());
                 self.long = node.value(place).as_long();
-                true
+                (Ok(place), true)
             }
             Source::Hold(at) => {
                 let entry = self.holds[at].peek(form);
                 let value = entry.and_then(|entry| entry.value);
-                self.value.clear();
                 self.value.extend_from_slice(value.unwrap_or_default());
-                value.is_some()
+                // The leaf's entry for the same key is passed by, too.
+                (node.search(&self.key), value.is_some())
             }
         };
         self.place = match (self.direction, here) {

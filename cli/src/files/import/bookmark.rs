@@ -65,7 +65,8 @@ impl Bookmark {
         let new = Self::new_path(path);
         let bytes = serde_json::to_vec(self)?;
         fs::write(&new, bytes).and_then(|()| fs::rename(&new, Self::path(path))).inspect_err(|_| {
-            // A part of it is of no use to anybody; what can't be removed either is ours later on.
+            // A part of it is of no use to anybody; if it can't be removed either, a later import
+            // knows it as its own.
             drop(fs::remove_file(&new));
         })
     }

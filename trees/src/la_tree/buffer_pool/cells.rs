@@ -304,7 +304,7 @@ impl Cells {
     }
 
     /// Calls `each` with the entries of `list`, the oldest first, but for some whose keys have no
-    /// prefix in `wanted`; of pieces of one cell with all.
+    /// prefix in `wanted`; where pieces are single cells, with all.
     pub(super) fn visit(
         &mut self,
         list: &List,

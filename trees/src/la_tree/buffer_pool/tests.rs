@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use store::EntryShape;
 
 use super::{BufferId, BufferPool, Copied, PoolSize};
-use crate::la_tree::stream::{Form, Pending};
+use crate::la_tree::stream::{Form, Pending, prefix};
 
 const FORM: Form = Form::new(EntryShape::fixed(4, 4));
 
@@ -113,6 +113,18 @@ fn play(seed: u64, size: PoolSize, (steps, clear): (u32, u64)) -> u32 {
     for buffer in 0..20 {
         let expected = model.get(&buffer).cloned().unwrap_or_default();
         assert!(held(&mut pool, buffer) == expected, "seed {seed}, buffer {buffer}");
+        for wanted in [0..=u64::MAX, 5 << 44..=7 << 44] {
+            let mut visited = Vec::new();
+            let mut take = |entry: &Pending<'_>| {
+                let value = entry.value.map(|value| value.try_into().unwrap());
+                visited.push((entry.key.try_into().unwrap(), value));
+            };
+            pool.visit(BufferId(buffer), &wanted, &mut take).unwrap();
+            let is_wanted = |entry: &&([u8; 4], _)| wanted.contains(&prefix(&entry.0));
+            let least = expected.iter().filter(is_wanted).count();
+            assert_eq!(visited.iter().filter(is_wanted).count(), least, "seed {seed}");
+            assert!(visited.len() == least || !pool.cells.has_tags(), "seed {seed}");
+        }
         let newest: BTreeMap<_, _> = expected.into_iter().collect();
         for number in (0..1 << 20).step_by(997).map(u32::to_be_bytes).chain(newest.keys().copied())
         {

@@ -11,7 +11,7 @@
 use core::ops::RangeInclusive;
 
 use super::super::super::stream::{Damage, Pending, hash, prefix};
-use super::{CUT, Cells, List, Place};
+use super::{CUT, Cells, List};
 
 /// Bytes of the span of a piece of several cells.
 const SPAN_BYTES: usize = 16;
@@ -76,15 +76,14 @@ impl Cells {
         }
     }
 
-    /// The first of `cells`, all of one piece, where an entry begins whose key may have a prefix in
-    /// `wanted`.
+    /// The first of `cells`, where an entry begins whose key may have a prefix in `wanted`. All are
+    /// of the piece of the last, but there may be none: the first is behind the last then.
     fn next_wanted(
         &self,
         cells: RangeInclusive<u32>,
         wanted: &RangeInclusive<u64>,
     ) -> Result<Option<u32>, Damage> {
-        let first = Place::of(*cells.start(), self.shift, self.cell_bytes);
-        let piece = self.pieces.get(first.piece).ok_or(CUT)?;
+        let piece = self.pieces.get((*cells.end() >> self.shift) as usize).ok_or(CUT)?;
         let is_wanted = |cell: &u32| {
             let place = *cell as usize & ((1 << self.shift) - 1);
             // A key that goes on in the next piece is read there.
