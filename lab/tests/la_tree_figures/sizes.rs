@@ -48,10 +48,26 @@ fn figure_6a(updates: fn(u32) -> u32) {
     for (lookups, [adaptive, large, small, b_plus]) in REGIMES.into_iter().zip(&times) {
         let most = adaptive.max(*large).max(*small);
         claims.holds(&format!("{lookups} %: the B+-tree is the worst"), *b_plus > most);
+        let least = large.min(*small).min(*b_plus);
+        if !claims.holds(&format!("{lookups} %: adaptive buffers are ahead"), *adaptive < least) {
+            find_cause_of_dear_buffers(lookups, updates);
+        }
     }
     claims.holds("at 10 % large buffers are ahead of small ones", times[0][1] < times[0][2]);
     claims.holds("at 1000 % small buffers are ahead of large ones", times[4][2] < times[4][1]);
     claims.end();
+}
+
+/// ADAPT counts what a buffer has in the pool, as the equations have `b_r B` for all its entries;
+/// and in hindsight it waits until no adversary can make it cost twice the optimum, though lookups
+/// come at random here.
+fn find_cause_of_dear_buffers(lookups: u32, updates: fn(u32) -> u32) {
+    let settings: [Given; 2] = [&[("estimate", "measured")], &[("rule", "average")]];
+    let [free, average] = settings.map(|given| with(given, lookups, updates).micros);
+    println!(
+        "  cause? {lookups} %: {free:.1} us with scans of the pool taken to be free, {average:.1} \
+         with averages instead of hindsight"
+    );
 }
 
 #[test]
@@ -112,11 +128,11 @@ fn figure_6b(updates: fn(u32) -> u32) {
         claims.near("leaf subtrees have so many bytes at most", (8192.0, most(2)), 1639.0);
     claims.end();
     if !falls || !larger {
-        println!("  cause? ADAPT takes scans of what is in memory to be free. With these counted:");
+        println!("  cause? ADAPT counts scans of what is in memory. With these taken to be free:");
         for lookups in [10, 200, 1000] {
             show_emptied(
                 &format!("{lookups:>4} %"),
-                &with(&[("estimate", "all")], lookups, updates),
+                &with(&[("estimate", "measured")], lookups, updates),
             );
         }
     }
