@@ -56,8 +56,8 @@ impl<'d> Database<'d> {
         self.update(&[delete])
     }
 
-    /// Makes all changes of `batch`, or none; of those of one key the last counts. A power cut never
-    /// leaves half of them, and takes all of them where it would take a [`put`](Database::put).
+    /// Makes all changes of `batch`, or none; of those of one key the last counts. A power cut
+    /// leaves never half of them, and takes all where it would take a [`put`](Database::put).
     ///
     /// # Errors
     /// As [`put`](Database::put), or the batch is too long for the journal.
