@@ -1,5 +1,6 @@
 //! `flashtree export`.
 
+use std::cell::Cell;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::FileTypeExt;
@@ -21,6 +22,7 @@ use crate::failure::Failure;
 use crate::failure::FileFailure;
 use crate::interrupts;
 use crate::numbers::count;
+use crate::output::remark;
 use crate::progress::Counter;
 
 /// Entries between two looks at the progress.
@@ -75,6 +77,7 @@ pub(super) fn run(arguments: &Export, quiet: bool) -> Result<(), Failure> {
         Failure::Print(source) => unwritten(&arguments.output, is_standard)(source),
         other => other,
     })?;
+    heads.times.iter().for_each(TimeFormat::tell_cut);
     tell_lost(lost, rows, &database, path)?;
     opening::close(database, path)?;
     if !quiet {
@@ -150,7 +153,35 @@ fn unwritten(output: &Path, is_standard: bool) -> impl FnOnce(io::Error) -> Fail
 struct Heads {
     key: Vec<String>,
     value: Vec<String>,
-    time_format: Option<String>,
+    times: Option<TimeFormat>,
+}
+
+/// How times are written.
+struct TimeFormat {
+    format: String,
+    /// Times of which it left something out.
+    cut: Cell<u64>,
+}
+
+impl TimeFormat {
+    fn write(&self, time: Time) -> Result<String, db::encoding::Error> {
+        let text = time.strftime(&self.format)?;
+        if Time::strptime(&self.format, &text).ok() != Some(time) {
+            self.cut.set(self.cut.get() + 1);
+        }
+        Ok(text)
+    }
+
+    /// Says of how many times something was left out.
+    fn tell_cut(&self) {
+        if self.cut.get() > 0 {
+            remark(&format!(
+                "--time-format {} left something out of {}: an import would read others or none",
+                self.format,
+                count(self.cut.get(), "time")
+            ));
+        }
+    }
 }
 
 impl Heads {
@@ -167,7 +198,10 @@ impl Heads {
         let heads = Heads {
             key: of("key", &options.key, database.key_type())?,
             value: of("value", &options.value, database.value_type())?,
-            time_format: options.time_format.clone(),
+            times: options
+                .time_format
+                .clone()
+                .map(|format| TimeFormat { format, cut: Cell::new(0) }),
         };
         let mut names: Vec<&String> = heads.key.iter().chain(&heads.value).collect();
         names.sort();
@@ -231,7 +265,7 @@ fn write_csv(
     write(&record)?;
     read.every(|entry| {
         record.clear();
-        let format = heads.time_format.as_deref();
+        let format = heads.times.as_ref();
         let fields = fields(entry.key, (heads.key.len(), format), &mut record);
         entry.checked("key", fields)?;
         let fields = self::fields(entry.value, (heads.value.len(), format), &mut record);
@@ -269,16 +303,16 @@ fn write_row(record: &csv::ByteRecord, delimiter: u8, line: &mut Vec<u8>) {
 /// one a component where there is a column for each.
 fn fields(
     (bytes, kind): (&[u8], &Type),
-    (columns, time_format): (usize, Option<&str>),
+    (columns, times): (usize, Option<&TimeFormat>),
     record: &mut csv::ByteRecord,
 ) -> Result<(), db::encoding::Error> {
-    let Type::Tuple(types) = kind else { return field((bytes, kind), time_format, record) };
+    let Type::Tuple(types) = kind else { return field((bytes, kind), times, record) };
     if columns != types.len() {
-        return field((bytes, kind), time_format, record);
+        return field((bytes, kind), times, record);
     }
     if let Datum::Tuple(components) = kind.decode(bytes)? {
         for (kind, component) in types.iter().zip(&components) {
-            field((&kind.encode(component)?, kind), time_format, record)?;
+            field((&kind.encode(component)?, kind), times, record)?;
         }
     }
     Ok(())
@@ -287,14 +321,13 @@ fn fields(
 /// Appends one field; a tuple in it is an array.
 fn field(
     (bytes, kind): (&[u8], &Type),
-    time_format: Option<&str>,
+    times: Option<&TimeFormat>,
     record: &mut csv::ByteRecord,
 ) -> Result<(), db::encoding::Error> {
-    match (kind, time_format) {
+    match (kind, times) {
         (Type::Bytes, _) => record.push_field(bytes),
-        (Type::Time, Some(format)) => {
-            let time = Time::decode_all(bytes)?;
-            record.push_field(time.strftime(format)?.as_bytes());
+        (Type::Time, Some(times)) => {
+            record.push_field(times.write(Time::decode_all(bytes)?)?.as_bytes());
         }
         _ => record.push_field(kind.to_text(bytes)?.as_bytes()),
     }
@@ -320,10 +353,10 @@ fn write_jsonl(
 /// A time in the format that the user wants, also as a component of a tuple with `columns` of its
 /// own: an array in one column stays as all arrays are.
 fn formatted(json: Json, (kind, columns): (&Type, usize), heads: &Heads) -> Json {
-    let Some(format) = &heads.time_format else { return json };
+    let Some(times) = &heads.times else { return json };
     match (kind, json) {
         (Type::Time, Json::String(text)) => {
-            let written = text.parse().and_then(|time: Time| time.strftime(format));
+            let written = text.parse().and_then(|time| times.write(time));
             Json::String(written.unwrap_or(text))
         }
         (Type::Tuple(types), Json::Array(parts)) if columns == types.len() => {
