@@ -76,7 +76,7 @@ impl<T: Tree> Durable<T> {
                 !tree.has_waiting() && tree.waits_for_checkpoint() && tree.wants_room();
             let is_due = lacks_room || tree.recovery().is_due_within(None);
             if tree.checkpoints_within() && is_due {
-                checkpoint_within_batch(&mut tree, 0)?;
+                checkpoint_within_batch(&mut tree, Some(0))?;
             }
             if tree.wants_flush() {
                 flush_all(&mut tree)?;
@@ -88,7 +88,8 @@ impl<T: Tree> Durable<T> {
                     tree.apply(&update).map_err(in_journal)?;
                 }
                 Some(Replayed::Update(update)) => {
-                    apply_in_steps(&mut tree, &update, 0).map_err(in_journal)?;
+                    // The journal counts it as made: a checkpoint before it is must not.
+                    apply_in_steps(&mut tree, &update, None).map_err(in_journal)?;
                 }
                 Some(Replayed::Delta(delta)) => tree.apply_delta(delta)?,
                 None => break,
@@ -208,10 +209,11 @@ impl<T: Tree> Durable<T> {
         for (place, update) in batch.iter().enumerate() {
             let is_due = |pages| place > 0 && self.tree.recovery().is_due_within(Some(pages));
             let made = match pages_each.is_some_and(is_due) {
-                true => checkpoint_within_batch(&mut self.tree, place as u32),
+                true => checkpoint_within_batch(&mut self.tree, Some(place as u32)),
                 false => Ok(()),
             };
-            let made = made.and_then(|()| apply_in_steps(&mut self.tree, update, place as u32));
+            let made =
+                made.and_then(|()| apply_in_steps(&mut self.tree, update, Some(place as u32)));
             self.note_failure(made, place > 0)?;
         }
         Ok(())
@@ -267,18 +269,19 @@ impl<T: Tree> Durable<T> {
     }
 }
 
-/// Makes a checkpoint inside a batch of which `made` updates were made, or inside a replay.
-fn checkpoint_within_batch(tree: &mut impl Tree, made: u32) -> Result<()> {
+/// Makes a checkpoint inside a batch of which `made` updates were made, or inside a replay; with
+/// `None` all that came since the last checkpoint between batches is replayed after it.
+fn checkpoint_within_batch(tree: &mut impl Tree, made: Option<u32>) -> Result<()> {
     let root = tree.root_record()?;
-    // What waits is in the journal alone: all of it is replayed then.
-    let made = if tree.has_waiting() { None } else { Some(made) };
+    // What waits is in the journal alone.
+    let made = made.filter(|_| !tree.has_waiting());
     tree.recovery_mut().checkpoint_within(&root, made)?;
     tree.checkpointed()
 }
 
 /// Makes a change step by step, with room made before each; `made` updates of its batch came
-/// before.
-fn apply_in_steps(tree: &mut impl Tree, update: &Update<'_>, made: u32) -> Result<()> {
+/// before, or it is not known how many.
+fn apply_in_steps(tree: &mut impl Tree, update: &Update<'_>, made: Option<u32>) -> Result<()> {
     loop {
         make_space(tree, made)?;
         if tree.apply_step(update)? {
@@ -290,7 +293,7 @@ fn apply_in_steps(tree: &mut impl Tree, update: &Update<'_>, made: u32) -> Resul
 /// Writes all that no root record carries.
 fn flush_all(tree: &mut impl Tree) -> Result<()> {
     while tree.has_waiting() {
-        make_space(tree, 0)?;
+        make_space(tree, Some(0))?;
         tree.flush()?;
     }
     Ok(())
@@ -402,7 +405,8 @@ impl<T: Tree> Index for Durable<T> {
         }
         self.begin()?;
         let tree = &mut self.tree;
-        let is_made = match make_space(tree, 0).and_then(|()| tree.prepare(batch, meanwhile)) {
+        let is_made = match make_space(tree, Some(0)).and_then(|()| tree.prepare(batch, meanwhile))
+        {
             Err(error) if is_about_room(&error) && !tree.is_poisoned() => return Ok(false),
             made => self.change(|_| made)?,
         };

@@ -93,7 +93,8 @@ fn histories_on_raw_flash_are_complete_by_what_the_tree_says_that_deletes_do() {
 /// A checkpoint in a replay fell between a long value's pages and its entry. Another fell inside a
 /// batch that was in no journal. A merge that failed while an update was let in went on. A header
 /// of the undo log that could not be read, for it was torn, kept an index closed. Blocks that had
-/// refused a program were not marked before the power went, and were taken one after the other.
+/// refused a program were not marked before the power went, and were taken one after the other. A
+/// checkpoint in a replay counted the change that was in hand as made.
 #[test]
 fn cuts_that_once_left_an_index_damaged_leave_it_whole() {
     for id in [
@@ -104,6 +105,7 @@ fn cuts_that_once_left_an_index_damaged_leave_it_whole() {
         "b-plus:waiting=0.75/dac+spare/2048/variable/every@life:77000231:10",
         "flat-tree/fast/2048/8+4/every@life:1000003:40",
         "flat-tree/disk-kept/2048/8+8/batch@life:7000021:23",
+        "lsm:deamortized=on/fast/512/4+4/batch@life:5501016503:15",
         "fd-tree/block-map/512/4+4/checkpoint@life:61000184:30",
         "lsm:ratio=2,head=16384/page-map/2048/8+4/checkpoint@life:61000183:9",
         "fd-tree:ratio=2,head=32768/dac+spare/4096/8+4/checkpoint@life:43000129:40",

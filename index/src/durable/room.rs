@@ -134,7 +134,7 @@ impl<T: Tree> Durable<T> {
             return Ok(());
         }
         self.begin()?;
-        let made = make_space(&mut self.tree, 0);
+        let made = make_space(&mut self.tree, Some(0));
         if made.as_ref().is_err_and(|error| !is_about_room(error)) {
             self.fail(false);
         }
@@ -192,7 +192,7 @@ impl<T: Tree> Durable<T> {
 
 /// Makes checkpoints inside a batch, of which `made` updates were made, until the next step has
 /// room.
-pub(super) fn make_space(tree: &mut impl Tree, made: u32) -> Result<()> {
+pub(super) fn make_space(tree: &mut impl Tree, made: Option<u32>) -> Result<()> {
     let mut waits = tree.waits_for_checkpoint();
     while tree.wants_room() {
         if !waits {
