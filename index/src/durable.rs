@@ -270,7 +270,7 @@ impl<T: Tree> Durable<T> {
 }
 
 /// Makes a checkpoint inside a batch of which `made` updates were made, or inside a replay; with
-/// `None` all that came since the last checkpoint between batches is replayed after it.
+/// `None` all that the last checkpoint left to be replayed is left so.
 fn checkpoint_within_batch(tree: &mut impl Tree, made: Option<u32>) -> Result<()> {
     let root = tree.root_record()?;
     // What waits is in the journal alone.
@@ -280,7 +280,7 @@ fn checkpoint_within_batch(tree: &mut impl Tree, made: Option<u32>) -> Result<()
 }
 
 /// Makes a change step by step, with room made before each; `made` updates of its batch came
-/// before, or it is not known how many.
+/// before, and with `None` a checkpoint counts none as made.
 fn apply_in_steps(tree: &mut impl Tree, update: &Update<'_>, made: Option<u32>) -> Result<()> {
     loop {
         make_space(tree, made)?;

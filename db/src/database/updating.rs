@@ -57,7 +57,7 @@ impl<'d> Database<'d> {
     }
 
     /// Makes all changes of `batch`, or none; of those of one key the last counts. A power cut
-    /// leaves never half of them, and takes all where it would take a [`put`](Database::put).
+    /// never leaves half of them; it takes all where it would take a [`put`](Database::put).
     ///
     /// # Errors
     /// As [`put`](Database::put), or the batch is too long for the journal.
