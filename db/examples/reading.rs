@@ -7,16 +7,18 @@
 //! overwrites `updates` of them (an eighth) in batches of 1,000. It closes and opens it, and gets
 //! `first` (1,000) entries. Then it gets `gets` (20,000), as many 1000 at once, and reads 100
 //! entries from each of `scans` (5,000) on, chosen at random, and prints JSON. Where the system
-//! counts what a process reads, it tells the pages of 4 KiB that a single get and a scan read.
+//! counts what a process reads, it tells the pages of 4 KiB that a single get and a scan read. With
+//! `--beside SPEC` it does the same with that tree, and tells the rates of the first in parts of
+//! those of the other.
 
 use std::ops::Bound;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use flashtree::{Batch, Database, OpenOptions, Options, Readable};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use serde_json::json;
+use serde_json::{Value, json};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -24,19 +26,34 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 const RANGE: u64 = 100;
 const BATCH: u64 = 1000;
 
-const USAGE: &str = "usage: reading FOLDER [--tree SPEC] [--entries N] [--updates N] \
-                     [--memory MIB] [--capacity MIB] [--first N] [--gets N] [--scans N]";
+const USAGE: &str = "usage: reading FOLDER [--tree SPEC] [--beside SPEC] [--entries N] \
+                     [--updates N] [--memory MIB] [--capacity MIB] [--first N] [--gets N] \
+                     [--scans N]";
+
+/// What is done with a database.
+#[derive(Clone, Debug)]
+struct Plan {
+    tree: String,
+    entries: u64,
+    updates: u64,
+    memory: u64,
+    capacity: u64,
+    first: u64,
+    gets: u64,
+    scans: u64,
+}
 
 fn main() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1);
     let folder = PathBuf::from(arguments.next().ok_or(USAGE)?);
-    let (mut tree, mut entries, mut updates) = ("b-plus".to_owned(), 1_000_000_u64, None);
+    let (mut tree, mut beside) = ("b-plus".to_owned(), None);
+    let (mut entries, mut updates, mut first) = (1_000_000_u64, None, 1_000);
     let (mut memory, mut capacity, mut gets, mut scans) = (16, 1024, 20_000, 5_000);
-    let mut first = 1_000;
     while let Some(name) = arguments.next() {
         let value = arguments.next().ok_or(USAGE)?;
         match name.as_str() {
             "--tree" => tree = value,
+            "--beside" => beside = Some(value),
             "--entries" => entries = value.parse()?,
             "--updates" => updates = Some(value.parse()?),
             "--memory" => memory = value.parse()?,
@@ -48,15 +65,33 @@ fn main() -> Outcome<()> {
         }
     }
     let updates = updates.unwrap_or(entries / 8);
+    let plan = Plan { tree, entries, updates, memory, capacity, first, gets, scans };
     let folder = tempfile::tempdir_in(folder)?;
     let path = folder.path().join("read.db");
+    let mut measured = measure(&path, &plan)?;
+    if let Some(tree) = beside {
+        let other = measure(&path, &Plan { tree, ..plan })?;
+        for of in ["updates", "gets", "scans"] {
+            let rate = |of_tree: &Value| of_tree[format!("{of}_per_second")].as_f64();
+            measured[format!("{of}_beside")] =
+                json!(rate(&measured).zip(rate(&other)).map(|(one, other)| one / other));
+        }
+        measured["beside"] = other;
+    }
+    println!("{measured:#}");
+    Ok(())
+}
+
+/// The rates of a new database.
+fn measure(path: &Path, plan: &Plan) -> Outcome<Value> {
+    let Plan { tree, entries, updates, memory, capacity, first, gets, scans } = plan.clone();
     let options = Options::new().tree(&tree).memory(memory << 20).capacity(capacity << 20);
-    let mut database = Database::create(&path, &options)?;
+    let mut database = Database::create(path, &options.overwrite(true))?;
     database.load((0..entries).map(|key| (key.to_be_bytes(), key.to_be_bytes())))?;
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let updated = rate(updates, |_| overwrite(&mut database, &mut random, entries))?;
     database.close()?;
-    let database = Database::open(&path, &OpenOptions::new().memory(memory << 20))?;
+    let database = Database::open(path, &OpenOptions::new().memory(memory << 20))?;
     let mut get = |_| get(&database, &mut random, entries);
     let mut read = [pages_read(), 0, 0];
     let got_first = rate(first, &mut get)?;
@@ -76,24 +111,20 @@ fn main() -> Outcome<()> {
     let scanned = rate(scans, |_| scan(&database, &mut random, entries))?;
     let read_by_scans = pages_read() - before_scans;
     let pages_a_get = |from: usize, gets: u64| (read[from + 1] - read[from]) as f64 / gets as f64;
-    println!(
-        "{:#}",
-        json!({
-            "tree": tree,
-            "entries": entries,
-            "updates": updates,
-            "memory_mib": memory,
-            "updates_per_second": updated,
-            "first_gets_per_second": got_first,
-            "first_pages_a_get": pages_a_get(0, first),
-            "gets_per_second": got,
-            "pages_a_get": pages_a_get(1, gets),
-            "gets_together_per_second": got_together,
-            "scans_per_second": scanned,
-            "pages_a_scan": read_by_scans as f64 / scans as f64,
-        })
-    );
-    Ok(())
+    Ok(json!({
+        "tree": tree,
+        "entries": entries,
+        "updates": updates,
+        "memory_mib": memory,
+        "updates_per_second": updated,
+        "first_gets_per_second": got_first,
+        "first_pages_a_get": pages_a_get(0, first),
+        "gets_per_second": got,
+        "pages_a_get": pages_a_get(1, gets),
+        "gets_together_per_second": got_together,
+        "scans_per_second": scanned,
+        "pages_a_scan": read_by_scans as f64 / scans as f64,
+    }))
 }
 
 /// How many of `count` steps are done a second; each call tells how many it did.

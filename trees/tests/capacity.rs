@@ -9,7 +9,7 @@ use device::{Geometry, Medium, NandCosts};
 use full_chips::Pair;
 use index::Options;
 use index::parameters::Settings;
-use index::{Durability, EntryShape, Index, KeyRange};
+use index::{Durability, EntryShape, Error, Index, KeyRange, Update};
 use sim::SimulatedNand;
 
 /// A chip: bytes of a page, pages of a block, blocks.
@@ -147,5 +147,46 @@ fn long_keys_fill_the_chip_and_not_the_height() {
             index = case.open(&mut medium).unwrap();
             full_chips::delete(&mut *index, &case, &|number| entry(round, number), &taken);
         }
+    }
+}
+
+/// With the least memory paths find no room beyond some height. A put that might need more is
+/// refused before it is recorded: nothing that was taken is lost, and the index opens again.
+#[test]
+fn with_the_least_memory_a_put_is_refused_before_a_level_too_many() {
+    let trees = ["b-plus", "mu", "mu-star"];
+    let each = trees.into_iter().flat_map(|tree| Durability::ALL.map(|it| (tree, it)));
+    for (tree, durability) in contract::sample(5, each) {
+        let shape = EntryShape::VARIABLE;
+        let case = Case { tree, chip: CHIPS[0], shape, durability };
+        let entry = flashtree_trees::find(tree).unwrap();
+        let mut medium = case.medium();
+        let options = |memory_bytes| Options { memory_bytes, ..case.options() };
+        let least = match (entry.create)(Medium::Nand(Box::new(&mut medium)), &options(0)) {
+            Err(Error::Store(store::Error::LittleMemory { need, .. })) => need,
+            other => panic!("{case:?}: {:?}", other.err()),
+        };
+        let options = options(least);
+        let mut index = (entry.create)(Medium::Nand(Box::new(&mut medium)), &options).unwrap();
+        let longest = match index.update(&[Update::Put { key: &[7; 600], value: b"" }]) {
+            Err(Error::KeyTooLong { limit, .. } | Error::EntryTooLong { limit, .. }) => limit,
+            other => panic!("{case:?}: {other:?}"),
+        };
+        let pair = |number: u64| {
+            // Two keys differ in their last byte alone: what tells their leaves apart is as long.
+            let mut key = vec![b'k'; longest as usize];
+            key[..8].copy_from_slice(&case.entry(0, number / 2).0[..8]);
+            key[longest as usize - 1] = 1 - (number % 2) as u8;
+            (key, Vec::new())
+        };
+        let taken = full_chips::fill(&mut *index, &case, &pair);
+        println!("{case:?}: {} keys of {longest} with {least} bytes", taken.len());
+        index.close().unwrap();
+        drop(index);
+        index = (entry.open)(Medium::Nand(Box::new(&mut medium)), &options).unwrap();
+        for number in &taken {
+            assert!(index.get(&pair(*number).0, 0, &mut []).unwrap().is_some(), "{case:?}");
+        }
+        full_chips::delete(&mut *index, &case, &pair, &taken);
     }
 }

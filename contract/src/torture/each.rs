@@ -19,7 +19,7 @@ const NUMBER: u32 = 1 << 20;
 const CHOICES: u64 = 1 << 32;
 
 /// Actions within which a history must be complete.
-const COMPLETE_WITHIN: u32 = 1500;
+const COMPLETE_WITHIN: u32 = 4000;
 
 /// Actions within which a chip must come to reclaim blocks.
 const AGED_WITHIN: u32 = 8000;

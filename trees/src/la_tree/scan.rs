@@ -39,6 +39,10 @@ const POOL_PART: usize = 16;
 /// Leaves for each of which alone they are looked for, before that is done for several at once.
 const LEAVES_AT_FIRST: u32 = 2;
 
+/// With the entries of a leaf in the pool go those of so many behind it, if they are as wide: to
+/// walk the pool costs more than to hold them.
+const LEAVES_BEHIND: u64 = 3;
+
 /// Bytes that those take at first, and how many times as much each time more are wanted.
 const FIRST_SHARE: usize = 4096;
 const SHARE_TIMES: usize = 4;
@@ -224,8 +228,8 @@ impl<'t, 'd> Scan<'t, 'd> {
         scanned
     }
 
-    /// As [`Scan::fill`], of what is in the pool: at first what has keys of the present leaf, and
-    /// then more each time.
+    /// As [`Scan::fill`], of what is in the pool: at first what has keys of the present leaf and of
+    /// a few behind it, and then more each time.
     fn fill_from_pool(&mut self, at: usize, number: u32) -> Result<()> {
         let for_leaf = self.is_for_leaf(&self.holds[at]);
         let hold = &mut self.holds[at];
@@ -238,7 +242,7 @@ impl<'t, 'd> Scan<'t, 'd> {
         hold.share = share.min(hold.most);
         hold.begin();
         if for_leaf {
-            hold.end = Some(self.leaf.upper.clone());
+            hold.end = Some(end_behind(&self.leaf));
         }
         let (direction, form, rest) = (self.direction, self.tree.buffers.form, &self.rest);
         let (mut prefixes, mut age) = (rest.prefixes(hold.end.as_deref()), 0);
@@ -395,6 +399,16 @@ impl<'t, 'd> Scan<'t, 'd> {
                 }
             }
         }
+    }
+}
+
+/// Where the [`LEAVES_BEHIND`] a leaf that has an upper bound end, going by its prefixes.
+fn end_behind(leaf: &Bounds) -> Vec<u8> {
+    let (low, high) = (prefix(&leaf.lower), prefix(&leaf.upper));
+    let more = high.saturating_sub(low).saturating_mul(LEAVES_BEHIND);
+    match high.checked_add(more).filter(|end| *end > high) {
+        Some(end) => end.to_be_bytes().to_vec(),
+        None => leaf.upper.clone(),
     }
 }
 

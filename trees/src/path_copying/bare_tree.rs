@@ -179,6 +179,7 @@ impl<'d> BareTree<'d> {
         let blocks = (blocks, log.own_reserve());
         let mut room = Room::of(&self.policy, self.height(), log.geometry(), blocks);
         room.apart = log.apart_blocks().into();
+        room.height_most = self.height_possible();
         room
     }
 

@@ -36,7 +36,7 @@ const KEPT: u16 = u16::MAX - 1;
 const HEAD_BYTES: usize = 12;
 
 /// Rooms begin at multiples of this, in bytes.
-const GRAIN_BYTES: usize = 32;
+pub(super) const GRAIN_BYTES: usize = 32;
 
 /// What is left of a room stays with it unless it is as long as this, in bytes.
 const REST_BYTES_LEAST: usize = 4 * GRAIN_BYTES;

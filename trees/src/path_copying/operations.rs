@@ -42,13 +42,22 @@ impl<'d> PathTree<'d> {
             // A checkpoint costs less than reading the path of each put.
             || !self.admission.has_room_after_checkpoint(puts) && self.fits_directly(batch)?;
         if !is_let_in {
-            return Err(self.bare.nodes.no_room());
+            return Err(self.refusal(puts));
         }
         if lasts {
             let (collection, tree) = self.parts();
             collection.collect_lazily(tree, needed)?;
         }
         Ok(())
+    }
+
+    /// Why so many puts have no room.
+    fn refusal(&self, puts: u64) -> index::Error {
+        let growth = self.bare.census.demand.growth(puts + self.buffer.len() as u64);
+        match self.bare.room().can_rise(growth) {
+            true => self.bare.nodes.no_room(),
+            false => self.bare.policy.tree_full(),
+        }
     }
 
     /// Counts with keys as long as those of `batch`, where they vary.

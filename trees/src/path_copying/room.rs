@@ -36,7 +36,7 @@
 use device::Geometry;
 use store::{Demand, Growth};
 
-use super::layout::Division;
+use super::layout::{Division, HEIGHT_MOST};
 use super::plan::worst::{PARTS_MORE, change_pages, inner_nodes_added, path_pages};
 use super::policy::Policy;
 
@@ -57,8 +57,9 @@ pub(super) struct Room<'p> {
     blocks: u64,
     /// Pages of a block.
     block: u64,
-    /// Levels of the tree.
+    /// Levels of the tree, and the most that its memory has room for.
     pub(super) height: u8,
+    pub(super) height_most: u8,
     /// Blocks that hold inner nodes apart.
     pub(super) apart: u64,
     /// Blocks that are left alone by sweeps.
@@ -77,7 +78,8 @@ impl<'p> Room<'p> {
         let spare_blocks = (blocks / SPARE_PART).max(2);
         let blocks = blocks.saturating_sub(own + spare_blocks).into();
         let block = chip.pages_per_block().into();
-        Room { policy, blocks, block, height, apart: 0, spare_blocks }
+        let height_most = HEIGHT_MOST;
+        Room { policy, blocks, block, height, height_most, apart: 0, spare_blocks }
     }
 
     /// Levels of the tree with so many more, as far as it can have them.
@@ -123,13 +125,23 @@ impl<'p> Room<'p> {
         leaves <= used - used.div_ceil(DEAD_PART)
     }
 
+    /// True if the tree's memory has room for the paths of one that has grown so much. Where lengths
+    /// vary and keys are not counted, nodes might fall apart at each child that comes; so no bound
+    /// on levels means anything there, and one more has to be possible.
+    pub(super) fn can_rise(&self, growth: Growth) -> bool {
+        let pages = self.policy.pages();
+        let is_bounded = !pages.is_variable() || pages.counts_keys();
+        let levels = if is_bounded { growth.levels } else { growth.levels.min(1) };
+        u16::from(self.height) + u16::from(levels) <= self.height_most.into()
+    }
+
     /// True if a tree has room when it has grown so much.
     pub(super) fn fits_grown(&self, now: &Demand, growth: Growth) -> bool {
         let more = PARTS_MORE * u64::from(growth.levels);
         let leaves = now.leaves().saturating_add(growth.leaves).saturating_add(more);
         let inner = now.inner().saturating_add(growth.inner).saturating_add(more);
         let higher = Room { height: self.height_after(growth.levels), ..*self };
-        higher.fits(leaves, inner)
+        self.can_rise(growth) && higher.fits(leaves, inner)
     }
 
     /// Whether such a tree has room when it has grown so much. Where more than a few puts wait, all

@@ -8,8 +8,8 @@
 //! entry its list is walked.
 //!
 //! In a large pool on a disk, where a buffer has thousands of entries, cells that
-//! follow each other are a piece of about [`PIECE_BYTES`] bytes with one link. Before them stand
-//! the span of the keys that begin there, and a tag for each cell: a hash of the key of the entry
+//! follow each other are a piece of about [`PIECE_BYTES`] bytes with one link. Of each is known
+//! the span of the keys that begin there, and of each cell a tag: a hash of the key of the entry
 //! that begins there, and whether it is a delete. What comes in a batch is sorted, so most pieces
 //! can't have a key; of others the tags are compared at once, and a cell is read only where the tag
 //! is the key's. A tag and the share of span and link take less than a link for each cell does.
@@ -31,7 +31,7 @@ use super::size::{Kind, Layout, PoolSize};
 
 mod heads;
 
-use heads::{DELETE, NO_TAG, head_of};
+use heads::{DELETE, NO_SPAN, NO_TAG, head_of, span_of};
 
 /// Bytes of a cell where entries vary in size, or are large, and of one in a piece.
 const CELL_BYTES: usize = 16;
@@ -66,8 +66,10 @@ impl List {
 #[derive(Debug)]
 pub(in super::super) struct Cells {
     pub(super) form: Form,
-    /// The pieces: their spans and tags, where they have several cells, and the cells.
+    /// The pieces: their tags, where they have several cells, and the cells.
     pieces: Chunks<u8>,
+    /// The spans of pieces that have several cells.
+    spans: Chunks<u64>,
     cell_bytes: usize,
     chunk_pieces: usize,
     /// Bytes of a chunk.
@@ -90,6 +92,7 @@ pub(super) struct Shape {
     cell_bytes: usize,
     /// A piece has two to the power of this cells.
     shift: u32,
+    /// Bytes of a piece and its span.
     piece_bytes: usize,
     layout: Layout,
 }
@@ -108,7 +111,7 @@ impl Shape {
             _ => (single, 0),
         };
         let (layout, piece_bytes) = loop {
-            let piece_bytes = head_of(shift) + (cell_bytes << shift);
+            let piece_bytes = span_of(shift) + head_of(shift) + (cell_bytes << shift);
             match size.lay_out(piece_bytes) {
                 Some(layout) => break (layout, piece_bytes),
                 None => cell_bytes *= 2,
@@ -130,7 +133,8 @@ impl Cells {
         let Layout { fit, shift: chunk_shift, most, chunk_pieces, chunks } = layout;
         let mut cells = Cells {
             form,
-            pieces: Chunks::new(chunk_shift, piece_bytes, most),
+            pieces: Chunks::new(chunk_shift, piece_bytes - span_of(shift), most),
+            spans: Chunks::new(chunk_shift, NO_SPAN.len(), if shift > 0 { most } else { 0 }),
             cell_bytes,
             chunk_pieces,
             chunk_bytes: chunk_pieces as u64 * (piece_bytes as u64 + fit.link_bytes),
@@ -160,7 +164,7 @@ impl Cells {
 
     /// Bytes of the memory budget in use.
     pub(super) fn memory_bytes(&self) -> u64 {
-        self.pieces.memory_bytes() + self.links.memory_bytes()
+        self.pieces.memory_bytes() + self.spans.memory_bytes() + self.links.memory_bytes()
     }
 
     /// Chunks that there are.
@@ -182,6 +186,9 @@ impl Cells {
     pub(in super::super) fn grow(&mut self) {
         let first = self.pieces.len();
         self.pieces.add(self.chunk_pieces, NO_TAG);
+        if self.shift > 0 {
+            self.spans.add(self.chunk_pieces, 0);
+        }
         self.links.add(self.chunk_pieces, self.first_free);
         self.first_free = first as u32;
         self.free += self.chunk_pieces;
@@ -378,6 +385,7 @@ impl Cells {
     }
 
     /// The cell of an entry that follows the one that ends in `cell`.
+    #[inline]
     pub(super) fn next(&self, cell: u32) -> u32 {
         self.links.next_cell(cell, self.shift)
     }

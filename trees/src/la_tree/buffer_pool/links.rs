@@ -75,6 +75,7 @@ impl Links {
         self.low.len()
     }
 
+    #[inline]
     fn raw(&self, piece: u32) -> u32 {
         let low = match self.low.get(piece as usize) {
             Some([low]) => u32::from(*low),
@@ -87,6 +88,7 @@ impl Links {
     }
 
     /// The piece behind `piece`.
+    #[inline]
     pub(super) fn next(&self, piece: u32) -> u32 {
         let next = self.raw(piece) & 0x7F_FFFF;
         let none = if self.is_long { LONG_MOST } else { SHORT_MOST };

@@ -56,7 +56,9 @@ impl PoolSize {
         let PoolSize { bytes, most, kind } = self;
         match kind {
             Kind::Fixed | Kind::InPieces => {
-                let fit = Links::fit(bytes.saturating_sub(3 * CHUNK_OVERHEAD), piece_bytes)?;
+                // The pieces, the two parts of links, and the spans.
+                let parts = if kind == Kind::InPieces { 4 } else { 3 };
+                let fit = Links::fit(bytes.saturating_sub(parts * CHUNK_OVERHEAD), piece_bytes)?;
                 let shift = fit.pieces.max(1).next_power_of_two().ilog2();
                 let chunks = fit.pieces.min(1);
                 Some(Layout { fit, shift, most: chunks, chunk_pieces: fit.pieces, chunks })

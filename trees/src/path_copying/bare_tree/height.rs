@@ -1,6 +1,7 @@
 //! The memory that a tree works in, by its height.
 
 use super::super::layout::HEIGHT_MOST;
+use super::super::node_cache::GRAIN_BYTES;
 use super::super::path::{CopiedPath, Spot};
 use super::super::plan::Level;
 use super::super::plan::worst::path_bytes;
@@ -27,8 +28,15 @@ impl BareTree<'_> {
         working_bytes(&self.policy, log.geometry().page_bytes()) + log.buffer_bytes()
     }
 
-    /// Lets the tree get two levels higher, if it has the memory: an update adds one at the most,
-    /// and is admitted as if it could.
+    /// The most levels that the tree can have where the node cache gives way to longer paths. As
+    /// many stay possible however it does.
+    pub(in crate::path_copying) fn height_possible(&self) -> u8 {
+        let more = self.nodes.cache_bytes() / self.level_bytes();
+        let height = u64::from(self.policy.height_most()).saturating_add(more);
+        height.min(HEIGHT_MOST.into()) as u8
+    }
+
+    /// Lets the tree get two levels higher, if it has the memory: an update adds one at the most.
     pub(in crate::path_copying) fn allow_growth(&mut self) {
         self.allow_height(self.height() + 2);
     }
@@ -54,11 +62,16 @@ impl BareTree<'_> {
     }
 
     /// Bytes of memory that the tree works in beside what it does now, at most, if it has `height`
-    /// levels: each more has a page to itself.
+    /// levels.
     fn more_for(&self, height: u8) -> u64 {
-        let levels = u64::from(height.saturating_sub(self.policy.height_most()));
-        let place = (size_of::<Level>() + size_of::<Spot>()) as u64;
-        levels * (u64::from(self.nodes.pages.area()) + place)
+        u64::from(height.saturating_sub(self.policy.height_most())) * self.level_bytes()
+    }
+
+    /// Bytes of memory for one level more, which has a page to itself, and what a smaller node
+    /// cache can't use.
+    fn level_bytes(&self) -> u64 {
+        let place = size_of::<Level>() + size_of::<Spot>() + GRAIN_BYTES;
+        u64::from(self.nodes.pages.area()) + place as u64
     }
 
     /// Refuses a tree of `height` levels where the memory is too small for its paths beside so many

@@ -1,20 +1,17 @@
-//! What stands before the cells of a piece that has several: which keys begin there, and a tag for
-//! each cell.
-//!
-//! ```text
-//!  0     8      16     16 + cells
-//!  +-----+------+------+-------
-//!  | low | high | tags | cells     low, high: prefixes of the least and the greatest key
-//!  +-----+------+------+-------
-//! ```
+//! What is known of a piece that has several cells: which keys begin there, and a tag for each
+//! cell. The tags stand before the cells. The spans of all pieces stand together: most pieces are
+//! told by these alone to have no key that is wanted.
 
 use core::ops::RangeInclusive;
 
 use super::super::super::stream::{Damage, Pending, hash, prefix};
 use super::{CUT, Cells, List};
 
+/// The span of a piece where no entry begins: the prefixes of its least and its greatest key.
+pub(super) const NO_SPAN: [u64; 2] = [u64::MAX, 0];
+
 /// Bytes of the span of a piece of several cells.
-const SPAN_BYTES: usize = 16;
+const SPAN_BYTES: usize = size_of_val(&NO_SPAN);
 
 /// In a tag, marks a delete; the rest is of the key. A cell where no entry begins has [`NO_TAG`].
 pub(super) const DELETE: u8 = 0x80;
@@ -64,7 +61,7 @@ impl Cells {
             let end = if is_last { list.last } else { at | all };
             let span = self.span(at)?;
             if span.start() <= wanted.end() && wanted.start() <= span.end() {
-                while let Some(cell) = self.next_wanted(at..=end, wanted)? {
+                while let Some(cell) = self.next_wanted((at, end), wanted)? {
                     each(&self.entry(cell)?.0);
                     at = cell + 1;
                 }
@@ -76,76 +73,79 @@ impl Cells {
         }
     }
 
-    /// The first of `cells`, where an entry begins whose key may have a prefix in `wanted`. All are
-    /// of the piece of the last, but there may be none: the first is behind the last then.
+    /// The first cell from `first` to `last`, where an entry begins whose key may have a prefix in
+    /// `wanted`. All are of the piece of the last, but there may be none: the first is behind the
+    /// last then.
     fn next_wanted(
         &self,
-        cells: RangeInclusive<u32>,
+        (first, last): (u32, u32),
         wanted: &RangeInclusive<u64>,
     ) -> Result<Option<u32>, Damage> {
-        let piece = self.pieces.get((*cells.end() >> self.shift) as usize).ok_or(CUT)?;
-        let is_wanted = |cell: &u32| {
-            let place = *cell as usize & ((1 << self.shift) - 1);
+        let piece = self.pieces.get((last >> self.shift) as usize).ok_or(CUT)?;
+        let (tags, cells) = piece.split_at(head_of(self.shift));
+        let place = first as usize & ((1 << self.shift) - 1);
+        for (place, cell) in (place..).zip(first..=last) {
             // A key that goes on in the next piece is read there.
-            let key =
-                || self.form.key_prefix(&piece[head_of(self.shift) + place * self.cell_bytes..]);
-            piece[SPAN_BYTES + place] != NO_TAG && key().is_none_or(|key| wanted.contains(&key))
-        };
-        Ok(cells.into_iter().find(is_wanted))
+            let key = || self.form.key_prefix(&cells[place * self.cell_bytes..]);
+            if tags[place] != NO_TAG && key().is_none_or(|key| wanted.contains(&key)) {
+                return Ok(Some(cell));
+            }
+        }
+        Ok(None)
     }
 
     /// The tags of the piece of `cell`, none where it has one cell.
     pub(super) fn tags(&self, cell: u32) -> Option<&[u8]> {
-        let head = head_of(self.shift);
-        self.pieces.get((cell >> self.shift) as usize)?.get(head.min(SPAN_BYTES)..head)
+        self.pieces.get((cell >> self.shift) as usize)?.get(..head_of(self.shift))
     }
 
-    /// The prefixes between which the keys lie that begin in the piece of `cell`; all where it has
-    /// one cell.
+    /// The prefixes between which the keys lie that begin in the piece of `cell`, which has several
+    /// cells.
     pub(super) fn span(&self, cell: u32) -> Result<RangeInclusive<u64>, Damage> {
-        if self.shift == 0 {
-            return Ok(0..=u64::MAX);
+        match self.spans.get((cell >> self.shift) as usize) {
+            Some([low, high]) => Ok(*low..=*high),
+            _ => Err(CUT),
         }
-        let piece = self.pieces.get((cell >> self.shift) as usize).ok_or(CUT)?;
-        let (low, rest) = piece.split_first_chunk().ok_or(CUT)?;
-        let high = rest.first_chunk().ok_or(CUT)?;
-        Ok(u64::from_le_bytes(*low)..=u64::from_le_bytes(*high))
     }
 
     /// Notes that no entry begins in `cell`; nor in all of its piece, if it is the first there.
     pub(super) fn note_none(&mut self, cell: u32) {
         let place = cell as usize & ((1 << self.shift) - 1);
+        let piece = (cell >> self.shift) as usize;
         if self.shift > 0
-            && let Some(piece) = self.pieces.get_mut((cell >> self.shift) as usize)
+            && let (Some(tags), Some(span)) =
+                (self.pieces.get_mut(piece), self.spans.get_mut(piece))
         {
-            piece[SPAN_BYTES + place] = NO_TAG;
+            tags[place] = NO_TAG;
             if place == 0 {
-                piece[..8].copy_from_slice(&u64::MAX.to_le_bytes());
-                piece[8..SPAN_BYTES].copy_from_slice(&0_u64.to_le_bytes());
+                span.copy_from_slice(&NO_SPAN);
             }
         }
     }
 
     /// Notes that an entry of `key` begins in `cell`.
     pub(super) fn note_key(&mut self, cell: u32, key: &[u8], kind: u8) {
-        if self.shift == 0 {
-            return;
-        }
-        let (prefix, Ok(span)) = (prefix(key), self.span(cell)) else {
-            return;
-        };
         let place = cell as usize & ((1 << self.shift) - 1);
-        if let Some(piece) = self.pieces.get_mut((cell >> self.shift) as usize) {
-            piece[SPAN_BYTES + place] = tag_of(key) | kind;
-            piece[..8].copy_from_slice(&prefix.min(*span.start()).to_le_bytes());
-            piece[8..SPAN_BYTES].copy_from_slice(&prefix.max(*span.end()).to_le_bytes());
+        let piece = (cell >> self.shift) as usize;
+        if self.shift > 0
+            && let (Some(tags), Some([low, high])) =
+                (self.pieces.get_mut(piece), self.spans.get_mut(piece))
+        {
+            tags[place] = tag_of(key) | kind;
+            let prefix = prefix(key);
+            (*low, *high) = (prefix.min(*low), prefix.max(*high));
         }
     }
 }
 
-/// Bytes before the cells of a piece that has two to the power of `shift` of them.
+/// Bytes of the tags of a piece that has two to the power of `shift` cells.
 pub(super) const fn head_of(shift: u32) -> usize {
-    if shift > 0 { SPAN_BYTES + (1 << shift) } else { 0 }
+    if shift > 0 { 1 << shift } else { 0 }
+}
+
+/// Bytes of its span.
+pub(super) const fn span_of(shift: u32) -> usize {
+    if shift > 0 { SPAN_BYTES } else { 0 }
 }
 
 /// The tag of a put of `key`, by all of its bytes.
