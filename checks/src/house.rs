@@ -21,6 +21,7 @@ pub fn check(project: &Project) -> Report {
     let mut report = Report::default();
     layers::check(project, &mut report);
     let sources = sources::read(project, &mut report);
+    layers::check_trees(&sources, &mut report);
     let inventory = Inventory::of(&sources);
     numbers::check(&sources, &inventory, &mut report);
     sources.iter().for_each(|source| rules::check(source, &mut report));

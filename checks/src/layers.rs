@@ -1,7 +1,11 @@
-//! Arrows point down only: the crates that each crate may name, against what its manifest says.
+//! Arrows point down only: the crates that each crate may name, against what its manifest says; and
+//! in the crate of the trees, no tree names another.
+
+use std::collections::BTreeSet;
 
 use crate::project::{Crate, Project};
 use crate::report::Report;
+use crate::sources::Source;
 
 /// One crate of the picture in ARCHITECTURE.md.
 #[derive(Clone, Copy, Debug)]
@@ -109,9 +113,47 @@ fn check_crate(layer: &Layer, member: &Crate, project: &Project, report: &mut Re
     }
 }
 
+/// The crate of the trees, and the modules of it that several trees stand on, or that list them.
+const TREES: &str = "trees";
+const SHARED: [&str; 5] = ["btree", "levels", "path_copying", "registry", "sector_lists"];
+
+/// Checks that no tree names another, nor what is shared by them a tree; tests may.
+pub fn check_trees(sources: &[Source], report: &mut Report) {
+    let inside = |source: &&Source| source.module.len() > 1 && source.module[0] == TREES;
+    let all = sources.iter().filter(inside).filter(|source| !source.test);
+    let trees: BTreeSet<&str> = all
+        .clone()
+        .map(|source| source.module[1].as_str())
+        .filter(|module| !SHARED.contains(module))
+        .collect();
+    for source in all.filter(|source| source.module[1] != "registry") {
+        for (number, tree) in trees_named(&source.text, &trees) {
+            if tree != source.module[1] {
+                let what = format!("{} must not name the tree {tree}", source.module[1]);
+                report.fault(&source.file, number, what);
+            }
+        }
+    }
+    report.note(format!("trees          {}, of which none names another", trees.len()));
+}
+
+/// The trees that a source names by their paths in the crate, with the lines, comments aside.
+fn trees_named<'t>(text: &'t str, trees: &BTreeSet<&str>) -> Vec<(usize, &'t str)> {
+    let code = |line: &'t str| line.split("//").next().unwrap_or_default();
+    let names = |line: &'t str| {
+        code(line).split("crate::").skip(1).map(|path| {
+            let end = path.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            &path[..end.unwrap_or(path.len())]
+        })
+    };
+    let lines = (1..).zip(text.lines());
+    let all = lines.flat_map(|(number, line)| names(line).map(move |name| (number, name)));
+    all.filter(|(_, name)| trees.contains(name)).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Layer, check_against};
+    use super::{Layer, check_against, trees_named};
     use crate::project::Project;
     use crate::report::Report;
 
@@ -169,5 +211,13 @@ mod tests {
                 "low/src/lib.rs: #![forbid(unsafe_code)] is missing"
             ]
         );
+    }
+
+    #[test]
+    fn a_tree_that_another_names_is_found() {
+        let text =
+            "//! As crate::oak.\nuse crate::oak::Leaf;\nuse crate::oakum;\nfn f() -> crate::elm {}";
+        let named = trees_named(text, &["elm", "oak"].into());
+        assert_eq!(named, [(2, "oak"), (4, "elm")]);
     }
 }

@@ -125,9 +125,9 @@ impl<'p> Room<'p> {
         leaves <= used - used.div_ceil(DEAD_PART)
     }
 
-    /// True if the tree's memory has room for the paths of one that has grown so much. Where lengths
-    /// vary and keys are not counted, nodes might fall apart at each child that comes; so no bound
-    /// on levels means anything there, and one more has to be possible.
+    /// True if the tree's memory has room for the paths of one that has grown so much. Where
+    /// lengths vary and keys are not counted, nodes might fall apart at each child that comes; so
+    /// no bound on levels means anything there, and one more has to be possible.
     pub(super) fn can_rise(&self, growth: Growth) -> bool {
         let pages = self.policy.pages();
         let is_bounded = !pages.is_variable() || pages.counts_keys();
