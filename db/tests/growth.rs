@@ -97,7 +97,7 @@ fn two_hundred_thousand_entries_of_16_bytes_take_nine_megabytes_and_go() {
         assert!(new < 1 << 20 && compact < full / 8, "{tree}");
         longest = longest.max(full);
     }
-    println!("the longer file has {longest} bytes");
+    println!("the longest file has {longest} bytes");
     assert!(longest <= 9_000_000);
 }
 

@@ -242,7 +242,7 @@ fn cells(updates: [u32; 3], wanted: Option<&str>) -> Outcome<(u32, u32)> {
                 );
             }
         }
-        for place in JUDGED..TREES.len() {
+        for place in (JUDGED..TREES.len()).filter(|_| micros[0] > 0.0) {
             let gain = micros[place] / micros[0];
             let [ours, theirs] = [0, place].map(|it| published[it].map_or(f64::NAN, f64::from));
             println!(

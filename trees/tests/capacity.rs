@@ -63,6 +63,14 @@ impl Case {
         full_chips::entry(self.shape, key.to_be_bytes(), [7 - round as usize % 2 * 7, 3])
     }
 
+    /// Two such keys differ in their last byte alone: what tells their leaves apart is as long.
+    fn long_key(&self, bytes: u64, number: u64) -> Vec<u8> {
+        let mut key = vec![b'k'; bytes as usize];
+        key[..8].copy_from_slice(&self.entry(0, number / 2).0[..8]);
+        key[bytes as usize - 1] = 1 - (number % 2) as u8;
+        key
+    }
+
     /// Fills the chip and empties it; returns the entries that it took, and its pages in use.
     fn round(&self, index: &mut dyn Index, round: u64) -> (usize, u64) {
         let taken = full_chips::fill(index, self, &|number| self.entry(round, number));
@@ -150,13 +158,18 @@ fn long_keys_fill_the_chip_and_not_the_height() {
     }
 }
 
-/// With the least memory paths find no room beyond some height. A put that might need more is
-/// refused before it is recorded: nothing that was taken is lost, and the index opens again.
+/// With little memory paths find no room beyond some height. A put that might need more is refused
+/// before it is recorded: nothing that was taken is lost, and the index opens again.
 #[test]
-fn with_the_least_memory_a_put_is_refused_before_a_level_too_many() {
+fn with_little_memory_a_put_is_refused_before_a_level_too_many() {
     let trees = ["b-plus", "mu", "mu-star"];
-    let each = trees.into_iter().flat_map(|tree| Durability::ALL.map(|it| (tree, it)));
-    for (tree, durability) in contract::sample(5, each) {
+    let mut cases = Vec::new();
+    for more in [0, 700, 1_400, 3_000, 10_000, 250_000] {
+        for tree in trees {
+            cases.extend(Durability::ALL.map(|durability| (tree, durability, more)));
+        }
+    }
+    for (tree, durability, more) in contract::sample(5, cases) {
         let shape = EntryShape::VARIABLE;
         let case = Case { tree, chip: CHIPS[0], shape, durability };
         let entry = flashtree_trees::find(tree).unwrap();
@@ -166,27 +179,57 @@ fn with_the_least_memory_a_put_is_refused_before_a_level_too_many() {
             Err(Error::Store(store::Error::LittleMemory { need, .. })) => need,
             other => panic!("{case:?}: {:?}", other.err()),
         };
-        let options = options(least);
+        let options = options(least + more);
         let mut index = (entry.create)(Medium::Nand(Box::new(&mut medium)), &options).unwrap();
         let longest = match index.update(&[Update::Put { key: &[7; 600], value: b"" }]) {
             Err(Error::KeyTooLong { limit, .. } | Error::EntryTooLong { limit, .. }) => limit,
             other => panic!("{case:?}: {other:?}"),
         };
-        let pair = |number: u64| {
-            // Two keys differ in their last byte alone: what tells their leaves apart is as long.
-            let mut key = vec![b'k'; longest as usize];
-            key[..8].copy_from_slice(&case.entry(0, number / 2).0[..8]);
-            key[longest as usize - 1] = 1 - (number % 2) as u8;
-            (key, Vec::new())
-        };
-        let taken = full_chips::fill(&mut *index, &case, &pair);
-        println!("{case:?}: {} keys of {longest} with {least} bytes", taken.len());
-        index.close().unwrap();
-        drop(index);
-        index = (entry.open)(Medium::Nand(Box::new(&mut medium)), &options).unwrap();
+        let pair = |number: u64| (case.long_key(longest, number), Vec::new());
+        let mut taken = Vec::new();
+        for session in 0..4 {
+            for number in session * 800..(session + 1) * 800 {
+                match full_chips::put(&mut *index, &pair(number)) {
+                    Ok(()) => taken.push(number),
+                    Err(Error::TreeFull { .. } | Error::Store(store::Error::Full { .. })) => {}
+                    Err(error) => panic!("{case:?}, {more} more, put {number}: {error}"),
+                }
+            }
+            index.close().unwrap();
+            drop(index);
+            index = (entry.open)(Medium::Nand(Box::new(&mut medium)), &options).unwrap();
+        }
+        println!("{case:?}: {} keys of {longest} with {least} + {more} bytes", taken.len());
         for number in &taken {
             assert!(index.get(&pair(*number).0, 0, &mut []).unwrap().is_some(), "{case:?}");
         }
         full_chips::delete(&mut *index, &case, &pair, &taken);
+    }
+}
+
+/// What waits in memory for a tree of long keys makes it several levels higher when it is written.
+#[test]
+fn what_waits_makes_a_tree_of_long_keys_as_high_as_it_gets() {
+    for durability in Durability::ALL {
+        let chip = (2048, 64, 1024);
+        let case = Case { tree: "b-plus", chip, shape: EntryShape::VARIABLE, durability };
+        let entry = flashtree_trees::find(case.tree).unwrap();
+        let options = Options { memory_bytes: 8 << 20, ..case.options() };
+        let mut medium = case.medium();
+        let mut index = (entry.create)(Medium::Nand(Box::new(&mut medium)), &options).unwrap();
+        let key = |number: u64| {
+            let mut key = vec![b'k'; 462];
+            key.extend_from_slice(&case.entry(0, number).0[..8]);
+            key
+        };
+        let keys: Vec<_> = (0..600).map(key).collect();
+        let puts: Vec<_> = keys.iter().map(|key| Update::Put { key, value: b"v" }).collect();
+        puts.chunks(200).for_each(|batch| index.update(batch).unwrap());
+        index.close().unwrap();
+        drop(index);
+        index = (entry.open)(Medium::Nand(Box::new(&mut medium)), &options).unwrap();
+        for key in &keys {
+            assert!(index.get(key, 0, &mut [0]).unwrap().is_some(), "{case:?}");
+        }
     }
 }

@@ -7,8 +7,8 @@
 //!
 //! What a buffer has in the pool is held apart from what it has on flash, for it costs no reading:
 //! at first a few entries, those that come next, and more each time when they are used up. Where it
-//! is known which fragments may have a key, either is read for the first leaves one by one: most
-//! ranges end there.
+//! is known which fragments may have a key, these are read for the first leaves one by one, and the
+//! pool for a few leaves at once: most ranges end there.
 //!
 //! Every scan of a buffer is a lookup to ADAPT, which may have it emptied before; then all that was
 //! held is read anew. To hold more of what is in the pool is none.
@@ -36,7 +36,7 @@ use hold::{Hold, Rest};
 /// Of a buffer's share, one part in so many is for its entries in the pool.
 const POOL_PART: usize = 16;
 
-/// Leaves for each of which alone they are looked for, before that is done for several at once.
+/// Leaves for each of which alone fragments are read, before that is done for all that come.
 const LEAVES_AT_FIRST: u32 = 2;
 
 /// With the entries of a leaf in the pool go those of so many behind it, if they are as wide: to

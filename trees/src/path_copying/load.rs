@@ -15,7 +15,7 @@ use store::node::{self, Codec, Stored};
 use super::bare_tree::rewrite::Order;
 use super::bare_tree::{BareTree, lone_header};
 use super::collection::Collection;
-use super::layout::Layout;
+use super::layout::{HEIGHT_MOST, Layout};
 use super::page::{Brief, Header};
 use super::plan::Edit;
 use super::policy::{Change, Splits, State};
@@ -128,7 +128,10 @@ impl Load<'_, '_> {
         let tree = &mut *self.tree;
         let inner = u64::from(tree.height()) + 1;
         let growth = Growth { leaves: 1, inner, levels: 1 };
-        if !tree.room().has_room(&tree.census.demand)(growth) {
+        // A level too many is refused where it is made.
+        let mut room = tree.room();
+        room.height_most = HEIGHT_MOST;
+        if !room.has_room(&tree.census.demand)(growth) {
             return Err(tree.nodes.no_room());
         }
         if u64::from(tree.nodes.log.free_blocks()) >= tree.reserve_blocks() {

@@ -51,12 +51,12 @@ impl<'d> PathTree<'d> {
         Ok(())
     }
 
-    /// Why so many puts have no room.
+    /// Why so many puts have no room. As long as updates wait, they might have some without these.
     fn refusal(&self, puts: u64) -> index::Error {
-        let growth = self.bare.census.demand.growth(puts + self.buffer.len() as u64);
-        match self.bare.room().can_rise(growth) {
+        let growth = self.bare.census.demand.growth(puts);
+        match self.buffer.len() > 0 || self.bare.room().can_rise(growth) {
             true => self.bare.nodes.no_room(),
-            false => self.bare.policy.tree_full(),
+            false => self.bare.policy.clone().up_to(self.bare.height_possible()).tree_full(),
         }
     }
 
@@ -153,6 +153,7 @@ impl<'d> PathTree<'d> {
     /// Writes the entry at `place` of the operation buffer, in the order of keys, to the tree, and
     /// what goes with it.
     pub(super) fn write_waiting(&mut self, place: usize) -> Result<()> {
+        self.bare.allow_growth();
         self.make_room_for_one()?;
         let (tree, buffer) = (&mut self.bare, &self.buffer);
         let Some(entry) = buffer.at(place) else {

@@ -125,14 +125,10 @@ impl<'p> Room<'p> {
         leaves <= used - used.div_ceil(DEAD_PART)
     }
 
-    /// True if the tree's memory has room for the paths of one that has grown so much. Where
-    /// lengths vary and keys are not counted, nodes might fall apart at each child that comes; so
-    /// no bound on levels means anything there, and one more has to be possible.
+    /// True if the tree's memory has room for the paths of one that has grown so much. An update
+    /// adds one level at the most; of many no bound holds that would not refuse nearly all.
     pub(super) fn can_rise(&self, growth: Growth) -> bool {
-        let pages = self.policy.pages();
-        let is_bounded = !pages.is_variable() || pages.counts_keys();
-        let levels = if is_bounded { growth.levels } else { growth.levels.min(1) };
-        u16::from(self.height) + u16::from(levels) <= self.height_most.into()
+        self.height + growth.levels.min(1) <= self.height_most
     }
 
     /// True if a tree has room when it has grown so much.

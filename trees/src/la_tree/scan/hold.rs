@@ -178,10 +178,11 @@ impl Rest {
             Bound::Unbounded => None,
             Bound::Included(key) | Bound::Excluded(key) => Some(prefix(key)),
         };
-        let (near, far) = (of_bound(&self.start), end.map(prefix).or(of_bound(&self.limit)));
+        let (near, limit) = (of_bound(&self.start), of_bound(&self.limit));
+        let ends = end.map(prefix).into_iter().chain(limit);
         match self.direction {
-            Direction::Ascending => near.unwrap_or(0)..=far.unwrap_or(u64::MAX),
-            Direction::Descending => far.unwrap_or(0)..=near.unwrap_or(u64::MAX),
+            Direction::Ascending => near.unwrap_or(0)..=ends.min().unwrap_or(u64::MAX),
+            Direction::Descending => ends.max().unwrap_or(0)..=near.unwrap_or(u64::MAX),
         }
     }
 }

@@ -29,16 +29,19 @@ impl BareTree<'_> {
     }
 
     /// The most levels that the tree can have where the node cache gives way to longer paths. As
-    /// many stay possible however it does.
+    /// many stay possible however it does, though a smaller cache uses a little less of its memory.
     pub(in crate::path_copying) fn height_possible(&self) -> u8 {
-        let more = self.nodes.cache_bytes() / self.level_bytes();
+        let more = self.nodes.cache_bytes() / (self.level_bytes() + GRAIN_BYTES as u64);
         let height = u64::from(self.policy.height_most()).saturating_add(more);
         height.min(HEIGHT_MOST.into()) as u8
     }
 
-    /// Lets the tree get two levels higher, if it has the memory: an update adds one at the most.
+    /// Lets the tree get two levels higher, or one, if it has the memory: before an update, which
+    /// adds one at the most.
     pub(in crate::path_copying) fn allow_growth(&mut self) {
-        self.allow_height(self.height() + 2);
+        if !self.allow_height(self.height() + 2) {
+            self.allow_height(self.height() + 1);
+        }
     }
 
     /// Lets the tree have `height` levels: the node cache gives way to longer paths. False where it
@@ -67,10 +70,9 @@ impl BareTree<'_> {
         u64::from(height.saturating_sub(self.policy.height_most())) * self.level_bytes()
     }
 
-    /// Bytes of memory for one level more, which has a page to itself, and what a smaller node
-    /// cache can't use.
+    /// Bytes of memory for one level more, which has a page to itself.
     fn level_bytes(&self) -> u64 {
-        let place = size_of::<Level>() + size_of::<Spot>() + GRAIN_BYTES;
+        let place = size_of::<Level>() + size_of::<Spot>();
         u64::from(self.nodes.pages.area()) + place as u64
     }
 
