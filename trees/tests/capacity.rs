@@ -233,3 +233,27 @@ fn what_waits_makes_a_tree_of_long_keys_as_high_as_it_gets() {
         }
     }
 }
+
+/// Of a tree with more levels than a byte has bits, collection loses no way to what it moves.
+#[test]
+fn a_tree_of_more_than_eight_levels_is_collected_whole() {
+    for durability in contract::sample(2, [Durability::Checkpoint, Durability::Batch]) {
+        let chip = (512, 16, 1500);
+        let case = Case { tree: "b-plus", chip, shape: EntryShape::VARIABLE, durability };
+        let mut medium = case.medium();
+        let mut index = case.create(&mut medium);
+        let pair = |number: u64| (case.long_key(107, number), Vec::new());
+        let taken = full_chips::fill(&mut *index, &case, &pair);
+        let height = index.statistics().height;
+        assert!(height > 8, "{case:?}: {height} levels, {} keys", taken.len());
+        let mut findings = Vec::new();
+        index.check(&mut |finding| findings.push(finding.to_string())).unwrap();
+        assert_eq!(findings, Vec::<String>::new(), "{case:?}");
+        index.close().unwrap();
+        drop(index);
+        index = case.open(&mut medium).unwrap();
+        for number in taken.iter().step_by(7) {
+            assert!(index.get(&pair(*number).0, 0, &mut []).unwrap().is_some(), "{case:?}");
+        }
+    }
+}

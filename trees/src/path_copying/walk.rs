@@ -33,7 +33,7 @@ struct Walk<'w, 'd> {
     /// The lowest level of which a node is held, with all above it.
     held: u8,
     /// A bit for each level whose node has to be written.
-    changed: u8,
+    changed: u32,
     /// True if all inner nodes are written, apart from leaves.
     is_apart: bool,
     /// By which the walk goes.
