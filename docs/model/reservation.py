@@ -2,7 +2,7 @@
 
 The rule that is built, aside=1. Where nothing else gains, a sweep writes all inner nodes to blocks apart, which the next one frees:
     leaves <= (1 - 1/D) (N - R) B          leaves and inner nodes u with growth, N = good - spare - pinned
-    R = 2U + 1 + ceil(W/B)                 U = ceil((u + what a change adds)/B) blocks for inner nodes apart
+    R = M U + 1 + ceil(W/B), M = 2         U = ceil((u + what a change adds)/B) blocks for inner nodes apart
     before each update: whole free blocks + min(U, those apart) >= R + spare left
     sticky=0: sweeps of the usual kind go on behind such a one; known=0: an opening does not know what stands apart
 
@@ -39,9 +39,9 @@ def growth(lev, n, p, r0, r1):
     return total, total - leaves, h
 
 class Sim:
-    def __init__(s, r, N=40, B=8, F=10, T=1, S=8, q=1, var=False, halves=False, blind=False, c=0, buf=0, alone=0.0, spent=False, whole=True, ride=False, aside=True, D=9, sticky=True, known=True):
+    def __init__(s, r, N=40, B=8, F=10, T=1, S=8, q=1, var=False, halves=False, blind=False, c=0, buf=0, alone=0.0, spent=False, whole=True, ride=False, aside=True, D=9, M=2, sticky=True, known=True):
         s.whole, s.ride, s.own = whole, ride, 0
-        s.by, s.D, s.sticky, s.known = aside and not halves, D, sticky, known; s.aside, s.parted, s.other, s.is_aside = set(), False, (-1, 0), False
+        s.by, s.D, s.M, s.sticky, s.known = aside and not halves, D, M, sticky, known; s.aside, s.parted, s.other, s.is_aside = set(), False, (-1, 0), False
         s.r, s.B, s.F, s.T, s.S, s.q, s.var, s.halves, s.blind, s.c, s.buf, s.alone = r, B, F, T, S, q, var, halves, blind, c, buf, alone
         s.m = max(1, F // 4) if var else 1                     # longest entry
         s.p, s.r0, s.r1 = (2, 1, max(2, F // (2 * s.m))) if var else (1, F // 2, F // 2)
@@ -69,7 +69,7 @@ class Sim:
         if on != s.is_aside: (s.open, s.left), s.other, s.is_aside = s.other, (s.open, s.left), on
     def holds(s, w, u, h, N):
         W = (1 + s.p) * (h + 2)
-        if s.by: return (w - u) * s.D <= (N - 2 * s.apart(u, h) - 1 - -(-W // s.B)) * s.B * (s.D - 1)
+        if s.by: return (w - u) * s.D <= (N - s.M * s.apart(u, h) - 1 - -(-W // s.B)) * s.B * (s.D - 1)
         if s.halves: return 2 * w + 2 * W + s.c <= N * s.B
         E, a, b = s.reserve(u, N); return a < b and w * b <= (N * s.B - E * s.B - W - s.c) * (b - a)
     def pays(s, x):
@@ -213,7 +213,7 @@ class Sim:
         """Physical rule: with the inner nodes there ARE and those this update adds, never with a bound counted anew."""
         if s.by:
             for _ in range(2000):
-                h = s.root.lv + 2; U = s.apart(sum(s.lev[1:]), h); R = 2 * U + 1 + -(-w // s.B)
+                h = s.root.lv + 2; U = s.apart(sum(s.lev[1:]), h); R = s.M * U + 1 + -(-w // s.B)
                 ready = lambda: len(s.free) + min(U, len(s.aside - s.pinned())) >= R + s.spare - s.spent
                 if ready() or s.checkpoint() and ready(): return
                 s.collect_apart(R)
