@@ -100,10 +100,13 @@ pub struct Done {
 }
 
 impl Change {
-    fn is_vouched_for(&self, piece: &Piece, all: &[Piece]) -> bool {
+    /// True if no code can tell what `piece` is now from what should stand there. A copy is judged
+    /// by its checksum, not by the piece that it came from: where an image should stand in the undo
+    /// log, a cut may have left an older one, of another page.
+    fn is_vouched_for(&self, piece: &Piece, target: &Target<'_>) -> bool {
         match self {
             Change::Older | Change::Make(Made::Journal(_) | Made::Undo { .. }) => true,
-            Change::Copy(from) => piece.shares_address(from.get(all)),
+            Change::Copy(_) => target.plan.is_sealed(target.disk, piece),
             _ => false,
         }
     }
@@ -163,9 +166,9 @@ impl Target<'_> {
                 done.is_beyond |= twin.is_some_and(|twin| headers.contains(&twin));
             }
             done.kinds.push(piece.kind);
-            done.is_vouched_for |= hit.change.is_vouched_for(&piece, &all);
             for piece in [Some(piece), piece.twin().filter(|_| hit.twin)].into_iter().flatten() {
                 self.change(&piece, &hit.change, &all);
+                done.is_vouched_for |= hit.change.is_vouched_for(&piece, self);
                 if sealed && !matches!(hit.change, Change::Older) {
                     self.plan.repair(self.disk, &piece);
                 }

@@ -67,7 +67,8 @@ fn updates() -> impl Strategy<Value = MadeUpdate> {
 pub(crate) fn pages() -> impl Strategy<Value = Made> {
     let pages = prop::collection::vec(any::<Index>(), 1..40);
     let count = prop_oneof![2 => Just(0), 8 => 1..40u16, 1 => any::<u16>()];
-    let page = (0..7u8, prop_oneof![6 => 0..4u8, 1 => any::<u8>()], count, pages, 0..5000u16);
+    let kind = prop_oneof![7 => 0..7u8, 1 => Just(11)];
+    let page = (kind, prop_oneof![6 => 0..4u8, 1 => any::<u8>()], count, pages, 0..5000u16);
     let record =
         (prop::collection::vec(updates(), 0..4), prop_oneof![10 => Just(0i8), 1 => any::<i8>()]);
     let units = prop::collection::vec(any::<Index>(), 1..8);

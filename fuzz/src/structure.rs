@@ -24,6 +24,8 @@ pub enum Kind {
     Packed,
     /// A node with slots.
     Slotted,
+    /// A node whose entries are of one length, and have one prefix.
+    Dense,
     /// A page of the free list.
     Free,
     /// A page that tells where a long value stands.
@@ -266,9 +268,31 @@ impl Plan {
             3 => Kind::Free,
             4 => Kind::Index,
             5 => Kind::Data,
+            11 => Kind::Dense,
             _ => return None,
         };
         (at + self.page <= disk.len()).then(|| self.piece(kind, at, self.page, page as u64))
+    }
+
+    /// What the checksum of `piece` covers as its address.
+    const fn address(&self, piece: &Piece) -> u64 {
+        match piece.kind {
+            Kind::Superblock | Kind::Image => piece.address,
+            _ => piece.address ^ self.identity,
+        }
+    }
+
+    /// True if the checksum that covers `piece` is right.
+    #[must_use]
+    pub fn is_sealed(&self, disk: &[u8], piece: &Piece) -> bool {
+        let bytes = &disk[piece.at..piece.at + piece.length];
+        let stands = |at: usize, bytes: &[u8]| {
+            number(disk, at, CHECKSUM) == u64::from(checksum(self.address(piece), bytes))
+        };
+        match (piece.kind, piece.copies) {
+            (Kind::Image, Some([header, _])) => stands(header + 24 + piece.place * 8 + 4, bytes),
+            _ => stands(piece.at, &bytes[CHECKSUM..]),
+        }
     }
 
     /// Repairs the checksum of `piece`, and whatever else covers it.
@@ -277,8 +301,7 @@ impl Plan {
             return self.repair_image(disk, piece);
         }
         let before = number(disk, piece.at, CHECKSUM);
-        let identity = if piece.kind == Kind::Superblock { 0 } else { self.identity };
-        seal(&mut disk[piece.at..piece.at + piece.length], piece.address ^ identity);
+        seal(&mut disk[piece.at..piece.at + piece.length], self.address(piece));
         let after = number(disk, piece.at, CHECKSUM);
         if piece.kind == Kind::Journal && before != after {
             self.repair_chain(disk, (before, after));
@@ -329,18 +352,6 @@ impl Piece {
         Some(Piece { at, ..*self })
     }
 
-    /// True if checksums that are right in `other` are right here, too: both are superblocks, or
-    /// the one is an image of the other.
-    #[must_use]
-    pub fn shares_address(&self, other: &Piece) -> bool {
-        if self.kind == Kind::Superblock || other.kind == Kind::Superblock {
-            return self.kind == other.kind;
-        }
-        // The first page of each, in units of the smaller one.
-        let (one, two) = (self.address as u128, other.address as u128);
-        one * self.length as u128 == two * other.length as u128
-    }
-
     /// Where its numbers stand, in bytes from its start, and their lengths.
     #[must_use]
     pub fn fields(&self, disk: &[u8]) -> Vec<(usize, usize)> {
@@ -354,6 +365,7 @@ impl Piece {
             }
             Kind::Packed => vec![(4, 2), (6, 1), (7, 1), (8, 4), (12, 4), (16, 4), (20, 4)],
             Kind::Slotted => self.slotted_fields(disk),
+            Kind::Dense => vec![(4, 2), (6, 1), (7, 1), (8, 2), (10, 2), (12, 2), (16, 4)],
             Kind::Free => {
                 vec![(4, 2), (6, 1), (7, 1), (8, 4), (12, 4), (16, 4), (self.length - 4, 4)]
             }

@@ -41,7 +41,7 @@ fn damaged_undo_logs_are_refused_or_right() {
 #[test]
 fn damaged_nodes_are_refused_or_right() {
     let name = "damaged_nodes_are_refused_or_right";
-    fuzz(name, &[Kind::Packed, Kind::Slotted], expected::TREES);
+    fuzz(name, &[Kind::Packed, Kind::Slotted, Kind::Dense], expected::TREES);
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub mod lru;
 mod memory;
 pub mod node;
 mod page_file;
+mod page_kind;
 mod page_log;
 mod recovery;
 mod reservation;

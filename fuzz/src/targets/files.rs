@@ -225,13 +225,14 @@ pub fn play(seeds: &[Seed], path: &Path, case: &Case, reach: &Reach) -> Outcome 
     }
 }
 
-const ALL: [Kind; 9] = [
+const ALL: [Kind; 10] = [
     Kind::Superblock,
     Kind::Journal,
     Kind::Undo,
     Kind::Image,
     Kind::Packed,
     Kind::Slotted,
+    Kind::Dense,
     Kind::Free,
     Kind::Index,
     Kind::Data,

@@ -17,13 +17,9 @@
 
 use super::slotted::Slotted;
 use super::{
-    KIND, NodeKey, Shift, Stored, count, read_u16, search_suffixes, set_count, shared_prefix,
-    write_u16,
+    NodeKey, Shift, Stored, count, read_u16, search_suffixes, set_count, shared_prefix, write_u16,
 };
-use crate::{OverflowValue, Width};
-
-/// The number that marks a dense node.
-const KIND_DENSE: u8 = 3;
+use crate::{OverflowValue, Width, page_kind};
 
 const PREFIX: usize = 8;
 const SUFFIX: usize = 10;
@@ -82,7 +78,7 @@ enum Fit {
 
 #[inline]
 fn is_dense(node: &[u8]) -> bool {
-    node[KIND] == KIND_DENSE
+    node[page_kind::AT] == page_kind::DENSE
 }
 
 #[inline]
@@ -126,7 +122,7 @@ impl Dense {
     }
 
     pub(super) fn initialise(&self, node: &mut [u8]) {
-        node[KIND] = KIND_DENSE;
+        node[page_kind::AT] = page_kind::DENSE;
         node[PREFIX..START].fill(0);
     }
 

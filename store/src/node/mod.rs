@@ -49,7 +49,6 @@ pub const NODE_BYTES_MOST: u32 = 32_768;
 
 const COUNT: usize = 4;
 const LEVEL: usize = 6;
-const KIND: usize = 7;
 
 /// A key in a node: what all keys of the node share, and the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,9 @@
 //!  +--------+------+------+------+-----------
 //! ```
 
-use super::{HEADER_BYTES, KIND, NodeKey, Shift, Stored, count, set_count};
+use crate::page_kind;
 
-/// The number that marks a packed node.
-const KIND_PACKED: u8 = 1;
+use super::{HEADER_BYTES, NodeKey, Shift, Stored, count, set_count};
 
 /// The fewest entries that a node must hold, so that splitting leaves it fewer.
 const ENTRIES_LEAST: usize = 3;
@@ -101,11 +100,11 @@ impl Packed {
     }
 
     pub(super) fn is_kind(node: &[u8]) -> bool {
-        node[KIND] == KIND_PACKED
+        node[page_kind::AT] == page_kind::PACKED
     }
 
     pub(super) fn initialise(&self, node: &mut [u8]) {
-        node[KIND] = KIND_PACKED;
+        node[page_kind::AT] = page_kind::PACKED;
     }
 
     #[inline]

@@ -15,13 +15,9 @@ use device::Cause;
 
 use super::{PageCheck, PageFile};
 use crate::canary::Canary;
-use crate::{Error, LogicalPage, Result};
-
-/// The number that marks a page of the free list.
-const KIND_FREE: u8 = 3;
+use crate::{Error, LogicalPage, Result, page_kind};
 
 const COUNT: usize = 4;
-const KIND: usize = 7;
 const NEXT: usize = 8;
 const NAMES: usize = 12;
 
@@ -52,7 +48,7 @@ impl PageCheck for FreePageCheck {
     }
 
     fn is_kind(&self, page: &[u8]) -> bool {
-        page[KIND] == KIND_FREE
+        page[page_kind::AT] == page_kind::FREE
     }
 }
 
@@ -159,7 +155,7 @@ impl PageFile<'_> {
         next: Option<LogicalPage>,
     ) -> Result<()> {
         let page = self.fresh(page)?;
-        page[KIND] = KIND_FREE;
+        page[page_kind::AT] = page_kind::FREE;
         page[NEXT..NAMES].copy_from_slice(&number(next).to_le_bytes());
         Ok(())
     }

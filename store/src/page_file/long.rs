@@ -22,15 +22,9 @@ mod check;
 use device::Cause;
 
 use super::{PageCheck, PageFile};
-use crate::{Error, LogicalPage, OverflowValue, Result};
-
-/// The number that marks an index page.
-const KIND_INDEX: u8 = 4;
-/// The number that marks a data page.
-const KIND_DATA: u8 = 5;
+use crate::{Error, LogicalPage, OverflowValue, Result, page_kind};
 
 const COUNT: usize = 4;
-const KIND: usize = 7;
 const NEXT: usize = 8;
 const VALUE_BYTES: usize = 12;
 const PREVIOUS: usize = 16;
@@ -56,7 +50,7 @@ impl PageCheck for IndexPageCheck {
     }
 
     fn is_kind(&self, page: &[u8]) -> bool {
-        page[KIND] == KIND_INDEX
+        page[page_kind::AT] == page_kind::INDEX
     }
 }
 
@@ -68,7 +62,7 @@ impl PageCheck for DataPageCheck {
     }
 
     fn is_kind(&self, page: &[u8]) -> bool {
-        page[KIND] == KIND_DATA
+        page[page_kind::AT] == page_kind::DATA
     }
 }
 
@@ -187,7 +181,7 @@ impl PageFile<'_> {
     fn begin_index(&mut self, bytes: u32, previous: u32, cause: Cause) -> Result<LogicalPage> {
         let index = self.allocate(cause)?;
         let page = self.fresh(index)?;
-        page[KIND] = KIND_INDEX;
+        page[page_kind::AT] = page_kind::INDEX;
         write(page, NEXT, NONE);
         write(page, VALUE_BYTES, bytes);
         write(page, PREVIOUS, previous);
@@ -242,7 +236,7 @@ impl PageFile<'_> {
         write(page, name_at(u32::from(place)), data.0);
         set_count(page, place + 1);
         let page = self.fresh(data)?;
-        page[KIND] = KIND_DATA;
+        page[page_kind::AT] = page_kind::DATA;
         set_count(page, place);
         write(page, OWNER, writer.index.0);
         writer.data = Some(data);

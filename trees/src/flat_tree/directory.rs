@@ -119,9 +119,8 @@ pub(super) struct Directory {
 
 const RUN_BYTES: u64 = 17;
 
-/// How the runs are written. Those of the oldest form have no dense nodes, and are read as well.
-const FORM: u8 = 2;
-const FORM_OLDEST: u8 = 1;
+/// How the runs are written.
+const FORM: u8 = 3;
 
 impl Directory {
     pub(super) fn new() -> Self {
@@ -230,7 +229,7 @@ impl Directory {
 
     fn decode_rest(from: &mut Reader<'_>, pages: u32) -> Option<Self> {
         let (count, [form]) = (from.u32()?, from.array()?);
-        if !(FORM_OLDEST..=FORM).contains(&form) {
+        if form != FORM {
             return None;
         }
         let longest = from.u32()?;

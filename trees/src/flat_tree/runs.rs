@@ -387,10 +387,15 @@ impl RunCursor {
         };
         let leaf = self.position.leaf();
         if self.leaf != Some(leaf) {
-            self.leaf = None;
+            let is_next = self.leaf.take().is_some();
             let node = store.node(At::leaf(leaf), self.position.cause())?;
             self.bytes.clear();
             self.bytes.extend_from_slice(node.bytes);
+            // What is written from here must ascend; within a node the order was checked.
+            let order = self.codec.key(&self.bytes, place).compare(&self.key);
+            if is_next && direction.order(order).is_le() {
+                return Err(store.damaged(leaf, "its keys are not behind those of the leaf before"));
+            }
             self.leaf = Some(leaf);
             if self.ahead > 0 {
                 store.read_ahead(&self.position, self.ahead)?;

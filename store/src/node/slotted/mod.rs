@@ -22,13 +22,10 @@
 mod moving;
 
 use super::{
-    KIND, NodeKey, Stored, count, read_u16, search_suffixes, set_count, shared_prefix, write_u16,
+    NodeKey, Stored, count, read_u16, search_suffixes, set_count, shared_prefix, write_u16,
 };
-use crate::{OverflowValue, Width};
+use crate::{OverflowValue, Width, page_kind};
 use core::ops::Range;
-
-/// The number that marks a slotted node.
-const KIND_SLOTTED: u8 = 2;
 
 const PREFIX: usize = 8;
 const HEAP: usize = 10;
@@ -148,11 +145,11 @@ impl Slotted {
     }
 
     pub(super) fn is_kind(node: &[u8]) -> bool {
-        node[KIND] == KIND_SLOTTED
+        node[page_kind::AT] == page_kind::SLOTTED
     }
 
     pub(super) fn initialise(&self, node: &mut [u8]) {
-        node[KIND] = KIND_SLOTTED;
+        node[page_kind::AT] = page_kind::SLOTTED;
         node[PREFIX..SLOTS].fill(0);
         write_u16(node, HEAP, self.node_bytes());
     }

@@ -7,7 +7,7 @@ use device::Cause;
 use super::super::tests::{Any, Ram, options};
 use super::super::{FRAMES_LEAST, PageFile};
 use super::{COUNT, NAMES, NEXT, OWNER, PREVIOUS, VALUE_BYTES};
-use crate::{Error, LogicalPage, OverflowValue};
+use crate::{Error, LogicalPage, OverflowValue, page_kind};
 
 const CAUSE: Cause = Cause::Update;
 
@@ -148,7 +148,7 @@ fn damage_under_good_checksums_is_an_error_or_a_finding_and_never_wrong_data() {
                     file.fresh(page).unwrap().copy_from_slice(from);
                 }
                 let bytes = file.page_mut(LogicalPage(page), CAUSE, &Any).unwrap();
-                let is_data = bytes[7] == super::KIND_DATA;
+                let is_data = bytes[page_kind::AT] == page_kind::DATA;
                 bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
                 if is_data && at >= super::DATA {
                     // Bytes of the value itself: what was written is what is read.
