@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 pub use crate::sector_model::{Model, pattern};
 
 /// A place where a disk is made once and opened any number of times.
-pub trait Ground {
+pub trait Storage {
     /// Makes an empty disk.
     ///
     /// # Errors
@@ -41,16 +41,16 @@ pub struct Witness {
     pub unflushed_restarts: u64,
 }
 
-/// Plays a history on `ground`: the disk is filled to its last sector and then overwritten
+/// Plays a history on `storage`: the disk is filled to its last sector and then overwritten
 /// `turnovers` times.
 ///
 /// # Panics
 /// The disk differs from the model.
-pub fn check(ground: &mut dyn Ground, seed: u64, turnovers: u64) -> Witness {
+pub fn check(storage: &mut dyn Storage, seed: u64, turnovers: u64) -> Witness {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut witness = Witness::default();
     let mut model = {
-        let mut disk = ground.create().expect("a disk can be made");
+        let mut disk = storage.create().expect("a disk can be made");
         let model = Model::new(disk.geometry());
         let mut run = Run { disk: &mut *disk, model, random: &mut random, witness: &mut witness };
         run.refuse_nonsense();
@@ -60,7 +60,7 @@ pub fn check(ground: &mut dyn Ground, seed: u64, turnovers: u64) -> Witness {
     };
     let writes = turnovers * model.geometry().sectors();
     while witness.writes < writes {
-        let mut disk = ground.open().expect("the disk can be opened");
+        let mut disk = storage.open().expect("the disk can be opened");
         let flushed = model.is_flushed();
         let mut run = Run { disk: &mut *disk, model, random: &mut random, witness: &mut witness };
         run.compare_all();
@@ -74,7 +74,7 @@ pub fn check(ground: &mut dyn Ground, seed: u64, turnovers: u64) -> Witness {
         run.count_restart(flushed);
         model = run.model;
     }
-    let mut disk = ground.open().expect("the disk can be opened");
+    let mut disk = storage.open().expect("the disk can be opened");
     Run { disk: &mut *disk, model, random: &mut random, witness: &mut witness }.compare_all();
     witness
 }

@@ -24,25 +24,25 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// What the piles stand on.
 #[derive(Clone)]
-enum Ground {
+enum Storage {
     Disk(SimulatedDisk),
     Chip(SimulatedNand),
 }
 
-impl Ground {
-    fn all() -> [Ground; 2] {
+impl Storage {
+    fn all() -> [Storage; 2] {
         let disk = device::SectorGeometry::new(512, 2000).unwrap();
         let chip = Geometry::new(512, 16, 64).unwrap();
         [
-            Ground::Disk(SimulatedDisk::new(disk, device::DiskCosts::default())),
-            Ground::Chip(SimulatedNand::new(chip, NandCosts::default())),
+            Storage::Disk(SimulatedDisk::new(disk, device::DiskCosts::default())),
+            Storage::Chip(SimulatedNand::new(chip, NandCosts::default())),
         ]
     }
 
     fn name(&self) -> &'static str {
         match self {
-            Ground::Disk(_) => "disk",
-            Ground::Chip(_) => "chip",
+            Storage::Disk(_) => "disk",
+            Storage::Chip(_) => "chip",
         }
     }
 
@@ -50,11 +50,11 @@ impl Ground {
     fn arm(&mut self, at: Option<u64>) {
         let (seed, power_cut) = (at.unwrap_or(0), at.map(Cut::Change));
         match self {
-            Ground::Disk(disk) => {
+            Storage::Disk(disk) => {
                 disk.restore_power();
                 disk.arm(DiskFaultPlan { power_cut, ..DiskFaultPlan::seeded(seed) });
             }
-            Ground::Chip(chip) => {
+            Storage::Chip(chip) => {
                 chip.restore_power();
                 chip.arm(FaultPlan { power_cut, ..FaultPlan::seeded(seed) });
             }
@@ -63,19 +63,19 @@ impl Ground {
 
     fn is_cut(&self) -> bool {
         match self {
-            Ground::Disk(disk) => disk.is_without_power(),
-            Ground::Chip(chip) => chip.is_without_power(),
+            Storage::Disk(disk) => disk.is_without_power(),
+            Storage::Chip(chip) => chip.is_without_power(),
         }
     }
 
     fn create(&mut self) -> Durable<Piles<'_>> {
         let durability = Durability::Every;
         let piles = match self {
-            Ground::Disk(disk) => {
+            Storage::Disk(disk) => {
                 let options = PageFileOptions { durability, ..PageFileOptions::new(512, 1 << 20) };
                 Piles::over(Box::new(PageFile::create(Box::new(disk), &options).unwrap()))
             }
-            Ground::Chip(chip) => {
+            Storage::Chip(chip) => {
                 let options = PageLogOptions { durability, ..PageLogOptions::default() };
                 let mut log = PageLog::create(Box::new(chip), &options).unwrap();
                 log.expect_root(ROOT_BYTES_MOST);
@@ -87,12 +87,12 @@ impl Ground {
 
     fn open(&mut self) -> index::Result<Durable<Piles<'_>>> {
         let (mut piles, root) = match self {
-            Ground::Disk(disk) => {
+            Storage::Disk(disk) => {
                 let options = PageFileOptions::new(512, 1 << 20);
                 let (file, root) = PageFile::open(Box::new(disk), &options)?;
                 (Piles::over(Box::new(file)), root)
             }
-            Ground::Chip(chip) => {
+            Storage::Chip(chip) => {
                 let (mut log, root) = PageLog::open(Box::new(chip))?;
                 log.expect_root(ROOT_BYTES_MOST);
                 (Piles::over(Box::new(log)), root)
@@ -181,21 +181,21 @@ fn play(index: &mut impl Index, random: &mut ChaCha8Rng) -> (Moment, Model) {
 
 #[test]
 fn wherever_the_power_goes_no_change_of_the_tree_is_missing() {
-    for made in Ground::all() {
+    for made in Storage::all() {
         let mut made = made;
         made.create().close().unwrap();
         let (mut cuts, mut replayed) = (0, 0);
         for at in 1.. {
-            let mut ground = made.clone();
-            ground.arm(Some(at));
+            let mut storage = made.clone();
+            storage.arm(Some(at));
             let mut random = ChaCha8Rng::seed_from_u64(at % 5);
-            let played = ground.open().ok().map(|mut index| play(&mut index, &mut random));
-            if !ground.is_cut() {
+            let played = storage.open().ok().map(|mut index| play(&mut index, &mut random));
+            if !storage.is_cut() {
                 break;
             }
             cuts += 1;
-            ground.arm(None);
-            let mut index = ground.open().unwrap();
+            storage.arm(None);
+            let mut index = storage.open().unwrap();
             let what = format!("{}, cut at change {at}", made.name());
             let (now, merges) = (entries(&mut index), merges(&index));
             match played {
@@ -213,8 +213,8 @@ fn wherever_the_power_goes_no_change_of_the_tree_is_missing() {
 
 #[test]
 fn a_tree_that_counts_bytes_is_full_when_they_are_taken_and_takes_deletes() {
-    for mut ground in Ground::all() {
-        let mut index = ground.create();
+    for mut storage in Storage::all() {
+        let mut index = storage.create();
         let mut taken = 0;
         let refused = loop {
             let key = [taken as u8 % GROUPS, taken as u8];

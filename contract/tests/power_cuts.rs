@@ -9,7 +9,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use device::{Geometry, ProgramOrder};
-use flashtree_contract::power_cuts::{Ground, Storm, Witness, check, check_each};
+use flashtree_contract::power_cuts::{Storage, Storm, Witness, check, check_each};
 use ftl::{Entry, FTLS};
 
 type Parameters = &'static [(&'static str, &'static str)];
@@ -32,34 +32,34 @@ fn parameters(entry: &Entry) -> [Parameters; 3] {
 }
 
 /// The chips on which a layer is tried.
-fn grounds(entry: &'static Entry, spare_bytes: u32) -> Vec<Ground> {
+fn storages(entry: &'static Entry, spare_bytes: u32) -> Vec<Storage> {
     let shapes = [
         (512, 16, ProgramOrder::Ascending),
         (2048, 16, ProgramOrder::Any),
         (512, 32, ProgramOrder::Any),
     ];
-    let ground = |((page_bytes, pages, order), parameters): ((u32, u32, _), Parameters)| {
+    let storage = |((page_bytes, pages, order), parameters): ((u32, u32, _), Parameters)| {
         let geometry = Geometry::new(page_bytes, pages, 40)
             .and_then(|geometry| geometry.with_spare(spare_bytes))
             .unwrap()
             .with_order(order);
         let longest_run = u64::from(pages) - if spare_bytes == 0 { 2 } else { 0 };
-        Ground { entry, parameters, geometry, longest_run }
+        Storage { entry, parameters, geometry, longest_run }
     };
     let wanted = std::env::var("FLASHTREE_GROUND").ok();
-    let grounds = shapes.into_iter().zip(parameters(entry)).map(ground);
-    grounds
-        .filter(|ground| wanted.as_ref().is_none_or(|name| *name == ground.to_string()))
+    let storages = shapes.into_iter().zip(parameters(entry)).map(storage);
+    storages
+        .filter(|storage| wanted.as_ref().is_none_or(|name| *name == storage.to_string()))
         .collect()
 }
 
-/// Cuts the power `cuts` times in all on the grounds of a layer.
+/// Cuts the power `cuts` times in all on the storages of a layer.
 fn storm(entry: &'static Entry, spare_bytes: u32, cuts: u64, test: &'static str) -> Witness {
-    let grounds = grounds(entry, spare_bytes);
+    let storages = storages(entry, spare_bytes);
     let mut all = Witness::default();
-    for ground in &grounds {
-        let cuts = cuts.div_ceil(grounds.len() as u64);
-        all += check(ground, Storm { cuts, cuts_per_life: 250.min(cuts), test });
+    for storage in &storages {
+        let cuts = cuts.div_ceil(storages.len() as u64);
+        all += check(storage, Storm { cuts, cuts_per_life: 250.min(cuts), test });
     }
     all
 }
@@ -114,9 +114,9 @@ fn nothing_flushed_is_lost_in_ten_thousand_power_cuts() {
 fn nothing_flushed_is_lost_by_a_cut_at_any_operation() {
     for entry in FTLS {
         for spare_bytes in [32, 16, 0] {
-            for ground in grounds(entry, spare_bytes) {
-                let all = check_each(&ground, 20, 200);
-                assert!(all.cuts >= 400, "{ground}\n{all}");
+            for storage in storages(entry, spare_bytes) {
+                let all = check_each(&storage, 20, 200);
+                assert!(all.cuts >= 400, "{storage}\n{all}");
             }
         }
     }

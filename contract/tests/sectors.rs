@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use device::{Cause, Error, Geometry, Nand, NandCosts, Sectors};
 use flashtree_contract::on_all_cores;
-use flashtree_contract::sectors::{Ground, Witness, check};
+use flashtree_contract::sectors::{Storage, Witness, check};
 use ftl::{Entry, FTLS, Options};
 use sim::SimulatedNand;
 
@@ -63,7 +63,7 @@ impl Layer {
     }
 }
 
-impl Ground for Layer {
+impl Storage for Layer {
     fn create(&mut self) -> Result<Box<dyn Sectors + '_>, Error> {
         Ok((self.entry.create)(Box::new(&mut self.chip), &Options::default())?)
     }

@@ -232,26 +232,20 @@ impl<'d> Backend<'d> {
         let tree = TreeChoice::read(spec, None, options.fill_percent)?;
         if !on_chip && options.ftl.is_some() {
             let what = "a translation layer belongs on a chip, and this is a disk".to_owned();
-            return Err(Error::BadOption { option: "ftl", what });
+            return Err(Error::Misplaced { option: "ftl", what });
         }
         let needs_layer = self.needs_layer(&tree, options);
         if on_chip && needs_layer && !tree.entry.sectors {
-            let what = format!(
-                "{} owns the chip itself and stands on no translation layer: leave it away",
-                tree.entry.name
-            );
-            return Err(Error::BadOption { option: "ftl", what });
+            let tree = tree.entry.name;
+            let what = format!("{tree} owns the chip and stands on no translation layer");
+            return Err(Error::Misplaced { option: "ftl", what });
         }
         match (&self.medium, options.page_bytes) {
             (Medium::Nand(chip), Some(asked)) if !needs_layer => {
                 let page = chip.geometry().page_bytes();
                 if asked != page {
-                    let what = format!(
-                        "on raw flash pages are the chip's, of {page} bytes: leave it away, or \
-                         choose a chip with other pages{}",
-                        if tree.entry.sectors { ", or over=ftl" } else { "" }
-                    );
-                    return Err(Error::BadOption { option: "page bytes", what });
+                    let what = format!("on raw flash pages are the chip's, of {page} bytes");
+                    return Err(Error::Misplaced { option: "page bytes", what });
                 }
                 Ok(tree)
             }

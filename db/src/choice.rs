@@ -141,11 +141,9 @@ fn is_over_ftl(entry: &TreeDescriptor, given: &[(&str, &str)]) -> Result<bool> {
     };
     let expected = match (entry.has_choice(), *value) {
         (true, "ftl") => return Ok(true),
-        (true, _) => "it must be ftl, or be left away: then the tree stands on raw flash",
-        (false, ..) if entry.nand => {
-            "this tree owns the chip itself and stands on no translation layer: leave it away"
-        }
-        (false, ..) => "this tree always stands on sectors: leave it away",
+        (true, _) => "it must be ftl; without it the tree stands on raw flash",
+        (false, ..) if entry.nand => "this tree owns the chip and stands on no translation layer",
+        (false, ..) => "this tree always stands on sectors",
     };
     let value = (*value).to_owned();
     Err(index::Error::BadParameter { name: OVER, value, expected: expected.into() }.into())
@@ -154,7 +152,7 @@ fn is_over_ftl(entry: &TreeDescriptor, given: &[(&str, &str)]) -> Result<bool> {
 fn add_node(entry: &TreeDescriptor, given: &mut Vec<(&str, String)>, bytes: u32) -> Result<()> {
     if !has_parameter(entry, "node") {
         let what = format!("{} takes the pages of its device", entry.name);
-        return Err(Error::BadOption { option: "page bytes", what });
+        return Err(Error::Misplaced { option: "page bytes", what });
     }
     if !given.iter().any(|(name, _)| *name == "node") {
         given.push(("node", bytes.to_string()));

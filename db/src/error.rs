@@ -226,6 +226,14 @@ pub enum Error {
         /// What is possible.
         what: String,
     },
+    /// An option that means nothing for this tree on this device.
+    #[error("{option}: {what}")]
+    Misplaced {
+        /// The option.
+        option: &'static str,
+        /// How it is without it.
+        what: String,
+    },
     /// A key, a value or a type is malformed.
     #[error(transparent)]
     Encoding(#[from] encoding::Error),

@@ -7,7 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod ground;
+mod storage;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -16,9 +16,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use flashtree::{Database, Durability, Error, OpenOptions, Options};
-use ground::{Model, compare};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use storage::{Model, compare};
 
 /// The environment variable by which the compacting process is told its file.
 const PATH: &str = "FLASHTREE_TEST_PATH";

@@ -7,7 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod ground;
+mod storage;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ use std::path::Path;
 
 use flashtree::encoding::Type;
 use flashtree::{Database, Durability, Error, Geometry, OpenOptions, Options, Stats};
-use ground::place;
+use storage::place;
 
 /// A database of 3,000 entries, in which every choice is another than the usual one.
 fn make(path: &Path, options: Options) {

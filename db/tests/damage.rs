@@ -11,7 +11,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod ground;
+mod storage;
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 use contract::share;
 use flashtree::{Database, Durability, Error, OpenOptions, Options};
-use ground::flipped::FlippedDisk;
-use ground::outcomes::Outcomes;
-use ground::{Model, SharedDisk, content};
+use storage::flipped::FlippedDisk;
+use storage::outcomes::Outcomes;
+use storage::{Model, SharedDisk, content};
 
 /// Bits that are flipped of the byte at `place`.
 const fn flip(place: usize) -> u8 {

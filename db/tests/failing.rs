@@ -8,7 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod ground;
+mod storage;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,7 +17,7 @@ use device::{Cause, Request, Sector};
 use flashtree::{
     Batch, Database, Durability, Error, Medium, OpenOptions, Options, SectorGeometry, Sectors,
 };
-use ground::{Model, SharedDisk, content};
+use storage::{Model, SharedDisk, content};
 
 /// What a device fails at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

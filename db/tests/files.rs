@@ -7,7 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod ground;
+mod storage;
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ use flashtree::encoding::Type;
 use flashtree::{
     Batch, Database, Durability, EntryShape, Error, Geometry, OpenOptions, Options, Result, Width,
 };
-use ground::{Model, SharedDisk, compare, content, place};
+use storage::{Model, SharedDisk, compare, content, place};
 use tempfile::TempDir;
 
 fn small() -> Options {

@@ -8,7 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod ground;
+mod storage;
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -16,7 +16,7 @@ use std::path::Path;
 
 use flashtree::encoding::Type;
 use flashtree::{Database, Durability, Error, Geometry, OpenOptions, Options, Result};
-use ground::place;
+use storage::place;
 
 /// A database of 300 entries that is closed, in a file or on an imitated chip.
 fn make(path: &Path, chip: bool) {

@@ -12,7 +12,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod ground;
+mod storage;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use flashtree::{Batch, Database, Durability, Geometry, OpenOptions, Options};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
-use ground::{Model, compare, place};
+use storage::{Model, compare, place};
 use trees::TREES;
 
 /// The folder of the present format's images.
@@ -52,11 +52,11 @@ impl Kind {
     }
 
     fn path(&self) -> PathBuf {
-        let ground = if self.on_chip { "chip" } else { "file" };
+        let storage = if self.on_chip { "chip" } else { "file" };
         let end = if self.is_killed { "killed" } else { "closed" };
         let version = VERSIONS.iter().find(|(tree, _)| *tree == self.tree);
         let version = version.map_or(String::new(), |(_, version)| format!("-{version}"));
-        Self::image(&format!("{}{version}-{ground}-{end}", self.tree))
+        Self::image(&format!("{}{version}-{storage}-{end}", self.tree))
     }
 
     fn image(name: &str) -> PathBuf {

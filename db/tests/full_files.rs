@@ -8,12 +8,12 @@
     reason = "a test fails by panicking"
 )]
 
-mod ground;
+mod storage;
 
 use flashtree::{Batch, Database, Error, OpenOptions, Options};
-use ground::{Model, SharedDisk, compare};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use storage::{Model, SharedDisk, compare};
 
 const SECTOR: u32 = 4096;
 const SEEDS: u64 = 2;

@@ -2,15 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod ground;
+mod storage;
 
 use device::NandCosts;
 use flashtree::encoding::Type;
 use flashtree::{Database, Error, Geometry, Medium, Options, Readable};
-use ground::Model;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sim::SimulatedNand;
+use storage::Model;
 
 const TREES: [&str; 5] = ["b-plus", "la-tree", "flat-tree", "fd-tree", "lsm"];
 

@@ -7,13 +7,13 @@
     reason = "a test fails by panicking"
 )]
 
-mod ground;
+mod storage;
 
 use std::collections::VecDeque;
 use std::fs;
 
 use flashtree::{Batch, Database, Durability, Error, OpenOptions, Options};
-use ground::{Model, SharedDisk, compare, place};
+use storage::{Model, SharedDisk, compare, place};
 
 const TREES: [&str; 3] = ["b-plus", "la-tree", "flat-tree"];
 
@@ -338,7 +338,7 @@ fn what_is_longer_than_the_journal_lasts_when_it_returns() {
 #[test]
 fn a_file_as_long_as_it_can_be_is_read_when_its_process_was_killed() {
     for tree in TREES {
-        let (_folder, path) = ground::place();
+        let (_folder, path) = storage::place();
         let options = Options::new().tree(tree).capacity(1 << 20);
         let database = Database::create(&path, &options).unwrap();
         let mut model = Model::new();

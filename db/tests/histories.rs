@@ -7,7 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod ground;
+mod storage;
 
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -16,11 +16,11 @@ use contract::sample;
 use flashtree::{
     Batch, Database, Direction, Durability, Error, Geometry, KeyRange, Medium, OpenOptions, Options,
 };
-use ground::{Model, SharedDisk, compare};
 use index::TreeDescriptor;
 use index::parameters::Kind;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use storage::{Model, SharedDisk, compare};
 
 /// What a database stands on.
 enum Place {
@@ -403,7 +403,7 @@ fn what_a_killed_process_leaves_is_what_its_durability_says() {
                 sure = states.len() - 1;
             }
             let mut left = Database::open_on(disk.copy().medium(), &OpenOptions::new()).unwrap();
-            let found = ground::content(&mut left).unwrap();
+            let found = storage::content(&mut left).unwrap();
             let place = states.iter().position(|state| *state == found);
             let place = place.unwrap_or_else(|| panic!("seed {seed}, step {step}: no such state"));
             assert!(place >= sure, "{durability}, seed {seed}: {sure} were acknowledged, {place}");

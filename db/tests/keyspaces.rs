@@ -7,7 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod ground;
+mod storage;
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use flashtree::{
     Batch, Database, Durability, Error, Geometry, KeyRange, Medium, OpenOptions, Options, Readable,
     Result, SectorGeometry,
 };
-use ground::{Model, SharedDisk};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sim::{Cut, DiskFaultPlan, FaultPlan, SimulatedDisk, SimulatedNand};
+use storage::{Model, SharedDisk};
 
 const TREES: [&str; 5] = ["b-plus", "la-tree", "flat-tree", "fd-tree", "lsm"];
 const CHIP_TREES: [&str; 5] = ["b-plus", "la-tree", "flat-tree", "mu-star", "ipl"];

@@ -7,10 +7,10 @@
     reason = "a test fails by panicking"
 )]
 
-mod ground;
+mod storage;
 
 use flashtree::{Database, Durability, Error, OpenOptions, Options};
-use ground::{Model, SharedDisk, content};
+use storage::{Model, SharedDisk, content};
 
 /// A database that was killed after pages were overwritten in place: their old content stands at
 /// the end of the disk.

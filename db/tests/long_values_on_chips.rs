@@ -8,16 +8,16 @@
     reason = "a test fails by panicking"
 )]
 
-mod ground;
+mod storage;
 
 use device::NandCosts;
 use flashtree::{
     Batch, Database, Durability, EntryShape, Error, Geometry, Medium, OpenOptions, Options, Width,
 };
-use ground::{Model, compare};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sim::{Cut, FaultPlan, SimulatedNand};
+use storage::{Model, compare};
 
 /// Trees that stand on raw flash.
 fn trees() -> impl Iterator<Item = &'static str> {
@@ -222,7 +222,7 @@ fn a_value_longer_than_the_journal_is_kept() {
 
 #[test]
 fn a_chip_is_filled_from_a_file_with_long_values_and_back() {
-    let (_folder, path) = ground::place();
+    let (_folder, path) = storage::place();
     let mut random = ChaCha8Rng::seed_from_u64(3);
     let file = Database::create(&path, &Options::new()).unwrap();
     let mut model = Model::new();

@@ -7,12 +7,12 @@
     reason = "a test fails by panicking"
 )]
 
-mod ground;
+mod storage;
 
 use std::path::Path;
 
 use flashtree::{Batch, Database, Error, OpenOptions, Options};
-use ground::{Model, compare, place};
+use storage::{Model, compare, place};
 
 const FILE_BYTES: u64 = 1 << 20;
 

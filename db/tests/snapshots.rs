@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod ground;
+mod storage;
 
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +11,11 @@ use std::thread;
 use device::NandCosts;
 use flashtree::encoding::Type;
 use flashtree::{Database, Error, Geometry, Medium, Options, Readable, Result, Snapshot};
-use ground::Model;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sim::SimulatedNand;
+use storage::Model;
 
 const TREES: [&str; 5] = ["b-plus", "la-tree", "flat-tree", "fd-tree", "lsm"];
 const CHIP_TREES: [&str; 5] = ["b-plus", "la-tree", "flat-tree", "mu-star", "ipl"];

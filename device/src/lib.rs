@@ -1,4 +1,4 @@
-//! The ground layer: what a flash device is, in two views, and what it costs to use it.
+//! The storage layer: what a flash device is, in two views, and what it costs to use it.
 //!
 //! - [`Nand`] is raw flash: pages are programmed once, whole blocks are erased, blocks go bad.
 //! - [`Sectors`] is a disk: sectors are rewritten in place, writes are durable after a flush.

@@ -7,7 +7,7 @@ mod common;
 use std::path::PathBuf;
 
 use common::{Scratch, is_wanted, play, ways};
-use contract::sectors::{Ground, check};
+use contract::sectors::{Storage, check};
 use device::{Cause, Error, Request, Sector, Sectors};
 use flashtree_file::{Direct, DiskOptions, EngineChoice, FileDisk, Transfer};
 use rand::{Rng, RngExt, SeedableRng};
@@ -20,7 +20,7 @@ struct InFile {
     options: DiskOptions,
 }
 
-impl Ground for InFile {
+impl Storage for InFile {
     fn create(&mut self) -> Result<Box<dyn Sectors + '_>, Error> {
         let bytes = SECTORS * u64::from(self.options.sector_bytes);
         Ok(Box::new(FileDisk::create(&self.path, bytes, &self.options).unwrap()))

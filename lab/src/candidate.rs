@@ -55,7 +55,7 @@ fn unknown_parameter<'k>(name: &str, known: impl Iterator<Item = &'k str> + Clon
 }
 
 /// What all trees of a comparison have in common.
-pub(crate) struct Ground {
+pub(crate) struct Storage {
     pub(crate) model: Model,
     pub(crate) layer: Layer,
     pub(crate) shape: EntryShape,
@@ -72,7 +72,7 @@ pub(crate) struct Candidate {
     parameters: Vec<(String, String)>,
 }
 
-/// How a tree stands on a ground that it fits.
+/// How a tree stands on a storage that it fits.
 pub(crate) struct Footing {
     pub(crate) options: Options,
     on_sectors: bool,
@@ -109,31 +109,31 @@ impl Candidate {
         Candidate { spec: entry.name.to_string(), entry, parameters: Vec::new() }
     }
 
-    /// Finds out how the tree stands on `ground`, by making it once on a device of its shape that
+    /// Finds out how the tree stands on `storage`, by making it once on a device of its shape that
     /// is in memory.
-    pub(crate) fn fit(&self, ground: &Ground) -> std::result::Result<Footing, Misfit> {
-        let on_sectors = self.on_sectors(ground.model.is_chip())?;
+    pub(crate) fn fit(&self, storage: &Storage) -> std::result::Result<Footing, Misfit> {
+        let on_sectors = self.on_sectors(storage.model.is_chip())?;
         let settings = self.settings()?;
         let fill = settings.number("fill").and_then(|percent| u8::try_from(percent).ok());
-        let given = match ground.memory {
+        let given = match storage.memory {
             MemoryLimit::CachesAndBuffers(bytes) | MemoryLimit::Total(bytes) => bytes,
         };
         let mut footing = Footing {
             options: Options {
-                durability: Some(ground.durability),
-                ..Options::new(ground.shape, given, settings)
+                durability: Some(storage.durability),
+                ..Options::new(storage.shape, given, settings)
             },
             on_sectors,
-            ftl: (on_sectors && ground.model.is_chip()).then(|| ground.layer.spec.clone()),
+            ftl: (on_sectors && storage.model.is_chip()).then(|| storage.layer.spec.clone()),
             ftl_bytes: None,
             fill_percent: fill.unwrap_or(FILL_PERCENT),
         };
-        let (medium, ftl_bytes) = footing.place(ground.model.stand_in()?, ground)?;
+        let (medium, ftl_bytes) = footing.place(storage.model.stand_in()?, storage)?;
         footing.ftl_bytes = ftl_bytes;
         let shape = shape_of(&medium);
         let footprint = (self.entry.footprint)(&footing.options, shape)?;
         let Footprint { memory_least: least, tables, .. } = footprint;
-        if let MemoryLimit::Total(total) = ground.memory {
+        if let MemoryLimit::Total(total) = storage.memory {
             let beside = ftl_bytes.unwrap_or(0) + tables;
             let Some(rest) = total.checked_sub(beside + least) else {
                 return Err(Misfit::LittleTotal { have: total, need: least + beside });
@@ -141,7 +141,7 @@ impl Candidate {
             footing.options.memory_bytes = least + rest;
             footing.options.tables_bytes = Some(tables);
             if self.entry.tables_grow() {
-                self.divide(&mut footing.options, ground.entries, shape)?;
+                self.divide(&mut footing.options, storage.entries, shape)?;
             }
         } else if given < least {
             return Err(Misfit::LittleMemory { have: given, need: least });
@@ -179,10 +179,10 @@ impl Candidate {
     pub(crate) fn create(
         &self,
         device: Medium<'static>,
-        ground: &Ground,
+        storage: &Storage,
         footing: &Footing,
     ) -> index::Result<Box<dyn Index>> {
-        let (medium, _) = footing.place(device, ground)?;
+        let (medium, _) = footing.place(device, storage)?;
         (self.entry.create)(medium, &footing.options)
     }
 
@@ -223,11 +223,11 @@ impl Footing {
     fn place(
         &self,
         device: Medium<'static>,
-        ground: &Ground,
+        storage: &Storage,
     ) -> device::Result<(Medium<'static>, Option<u64>)> {
         match device {
             Medium::Nand(chip) if self.on_sectors => {
-                let disk = (ground.layer.entry.create)(chip, &ground.layer.options)?;
+                let disk = (storage.layer.entry.create)(chip, &storage.layer.options)?;
                 let bytes = disk.table_bytes();
                 Ok((Medium::Sectors(disk), Some(bytes)))
             }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use index::TreeDescriptor;
 use trees::TREES;
 
-use crate::candidate::{Candidate, Footing, Ground, Layer};
+use crate::candidate::{Candidate, Footing, Layer, Storage};
 use crate::error::{Error, Misfit, Result};
 use crate::model::Model;
 use crate::outcome::{Comparison, LeftOut, Measured};
@@ -41,7 +41,7 @@ pub(crate) fn compare_among(
         device_bytes: Some(model.bytes()),
     };
     let workload = Workload::prepare(&plan.workload, &options)?;
-    let ground = Ground {
+    let storage = Storage {
         model,
         layer,
         shape: workload.shape(),
@@ -50,23 +50,23 @@ pub(crate) fn compare_among(
         entries: workload.entries_most(),
     };
     let (standing, left_out) = if named.is_empty() {
-        choose(trees, &ground)?
+        choose(trees, &storage)?
     } else {
-        (stand(named, &ground)?, Vec::new())
+        (stand(named, &storage)?, Vec::new())
     };
     let tasks: Vec<Task<'_>> = standing
         .iter()
         .enumerate()
         .filter_map(|(place, (candidate, footing))| {
             let footing = footing.as_ref().ok()?;
-            let (ground, workload) = (&ground, &workload);
-            Some(Task { place, candidate, footing, ground, workload, plan, watcher })
+            let (storage, workload) = (&storage, &workload);
+            Some(Task { place, candidate, footing, storage, workload, plan, watcher })
         })
         .collect();
     // From here on there may be a file: all that makes no sense was refused before.
-    let mut remarks: Vec<String> = ground.model.prepare()?.into_iter().collect();
+    let mut remarks: Vec<String> = storage.model.prepare()?.into_iter().collect();
     remarks.extend(unused_layer(plan, &tasks));
-    let jobs = if ground.model.is_in_file() { 1 } else { plan.jobs };
+    let jobs = if storage.model.is_in_file() { 1 } else { plan.jobs };
     let mut measured = run_all(&tasks, jobs);
     let mut refused = 0;
     for (place, (candidate, footing)) in standing.iter().enumerate() {
@@ -76,7 +76,7 @@ pub(crate) fn compare_among(
         }
     }
     remarks.extend(
-        ground
+        storage
             .model
             .file_that_stays()
             .map(|path| format!("{} stays: remove it when it is not needed", path.display())),
@@ -92,7 +92,7 @@ fn unused_layer(plan: &Plan, tasks: &[Task<'_>]) -> Option<String> {
         return None;
     }
     let names: Vec<String> = without.iter().map(|task| shown(&task.candidate.spec)).collect();
-    let on_disk = !tasks.iter().any(|task| task.ground.model.is_chip());
+    let on_disk = !tasks.iter().any(|task| task.storage.model.is_chip());
     let instead = match without.iter().find(|task| task.candidate.can_stand_over_ftl()) {
         _ if on_disk => "the device is a disk already".to_string(),
         Some(task) => format!(
@@ -116,10 +116,10 @@ type Standing = Vec<(Candidate, std::result::Result<Footing, Misfit>)>;
 
 /// The trees that were named. One that does not fit is a row with an error, if others do; a spec
 /// that makes no sense ends all.
-fn stand(named: Vec<Candidate>, ground: &Ground) -> Result<Standing> {
+fn stand(named: Vec<Candidate>, storage: &Storage) -> Result<Standing> {
     let mut standing = Vec::new();
     for candidate in named {
-        let footing = candidate.fit(ground);
+        let footing = candidate.fit(storage);
         match footing {
             Err(reason) if reason.is_of_spec() => {
                 return Err(Error::DoesNotFit { tree: candidate.spec, reason });
@@ -147,13 +147,16 @@ const ASIDE: &str = "list";
 const TWICE: &str = "b-plus:over=ftl";
 
 /// Every tree that fits, and why the others don't.
-fn choose(trees: &[&'static TreeDescriptor], ground: &Ground) -> Result<(Standing, Vec<LeftOut>)> {
+fn choose(
+    trees: &[&'static TreeDescriptor],
+    storage: &Storage,
+) -> Result<(Standing, Vec<LeftOut>)> {
     let mut standing = Vec::new();
     let mut misfits: Vec<(String, Misfit)> = Vec::new();
     let usual = trees.iter().filter(|entry| entry.name != ASIDE).map(|it| Candidate::plain(it));
-    let twice = ground.model.is_chip().then(|| Candidate::read(TWICE, trees).ok()).flatten();
+    let twice = storage.model.is_chip().then(|| Candidate::read(TWICE, trees).ok()).flatten();
     for candidate in usual.chain(twice) {
-        match candidate.fit(ground) {
+        match candidate.fit(storage) {
             Ok(footing) => standing.push((candidate, Ok(footing))),
             Err(reason) => misfits.push((candidate.spec, reason)),
         }
@@ -202,7 +205,7 @@ fn run_guarded(task: &Task<'_>) -> Measured {
         measured
     });
     if measured.row.error.is_some() {
-        task.ground.model.discard();
+        task.storage.model.discard();
     }
     measured
 }

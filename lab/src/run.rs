@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use index::{Cursor, Direction, Index, KeyRange, KeyValue, Update, Value};
 
-use crate::candidate::{Candidate, Footing, Ground};
+use crate::candidate::{Candidate, Footing, Storage};
 use crate::expected::Expected;
 use crate::in_file::SystemBytes;
 use crate::outcome::{Clock, Measured, MemoryUse, Row, Verified};
@@ -32,7 +32,7 @@ pub(crate) struct Task<'t> {
     pub(crate) place: usize,
     pub(crate) candidate: &'t Candidate,
     pub(crate) footing: &'t Footing,
-    pub(crate) ground: &'t Ground,
+    pub(crate) storage: &'t Storage,
     pub(crate) workload: &'t Workload,
     pub(crate) plan: &'t Plan,
     pub(crate) watcher: &'t dyn Watcher,
@@ -80,7 +80,7 @@ pub(crate) fn blank(task: &Task<'_>) -> Measured {
     let ftl = task.footing.ftl.clone();
     let memory_bytes = task.footing.options.memory_bytes;
     let row = Row { ftl, memory_bytes, ..blank_row(task.plan, &task.candidate.spec) };
-    Measured { row, clock: task.ground.model.clock(), ..Measured::default() }
+    Measured { row, clock: task.storage.model.clock(), ..Measured::default() }
 }
 
 /// The row of a tree called `spec` that did nothing.
@@ -128,8 +128,8 @@ fn attempt(task: &Task<'_>, measured: &mut Measured) -> Result<(), Broken> {
 }
 
 fn create(task: &Task<'_>) -> Result<Box<dyn Index>, Failure> {
-    let device = task.ground.model.make()?;
-    Ok(task.candidate.create(device, task.ground, task.footing)?)
+    let device = task.storage.model.make()?;
+    Ok(task.candidate.create(device, task.storage, task.footing)?)
 }
 
 /// An index at work, and what it should hold.
@@ -202,7 +202,7 @@ impl Session<'_> {
 
     /// What the system counts, where it is of this tree's file: one tree runs at a time there.
     fn system_bytes(&self) -> Option<SystemBytes> {
-        let is_real = self.task.ground.model.clock() == Clock::Wall;
+        let is_real = self.task.storage.model.clock() == Clock::Wall;
         is_real.then(SystemBytes::now).flatten()
     }
 

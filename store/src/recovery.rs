@@ -88,9 +88,9 @@ pub(crate) fn check_checkpoint_name(
     let what = if name.is_empty() || name.len() > NAME_BYTES_MOST {
         "it must have 1 to 64 bytes"
     } else if kept.iter().any(|other| other.name == name) {
-        "it is taken: forget the other checkpoint first, or choose another name"
+        "it is taken"
     } else if kept.len() >= NAMES_MOST {
-        "64 checkpoints are kept already: forget one first"
+        "64 checkpoints are kept, the most there can be"
     } else if kept.len() >= most {
         too_many
     } else {

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use contract::nand::{Hook, Hooked, Program, Read};
-use contract::tree::{Case, Ground, cases_on_small_chips};
+use contract::tree::{Case, Storage, cases_on_small_chips};
 use device::{Block, Cause, Medium, Nand, Page, Result};
 use flashtree_trees::TREES;
 use index::MediumShape;
@@ -90,7 +90,7 @@ fn open<'n>(
 fn left(case: &Case) -> (SimulatedNand, Model, Vec<Page>) {
     // Without durability a case has a quarter of the room.
     let bytes = if case.durability == Durability::None { 192 << 10 } else { 48 << 10 };
-    let Ground::Nand(mut chip) = case.ground(bytes) else { panic!("it is on a chip") };
+    let Storage::Nand(mut chip) = case.storage(bytes) else { panic!("it is on a chip") };
     let programmed = Programmed::default();
     let mut index = open(case, &mut chip, programmed.clone(), true).unwrap();
     let history = History { keys: KEYS, durability: case.durability };

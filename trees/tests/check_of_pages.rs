@@ -36,8 +36,8 @@ fn put(index: &mut dyn Index, number: u32) {
 fn a_whole_index_with_pages_to_write_and_a_long_free_list_has_no_finding() {
     for case in sample(3, wanted()) {
         let bytes = if case.durability == Durability::None { 4 << 20 } else { 1 << 20 };
-        let mut ground = case.ground(bytes);
-        let mut index = case.index(&mut ground, false);
+        let mut storage = case.storage(bytes);
+        let mut index = case.index(&mut storage, false);
         for number in 0..KEYS {
             put(&mut *index, number);
         }

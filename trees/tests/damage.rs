@@ -10,7 +10,7 @@
     reason = "a test fails by panicking"
 )]
 
-use contract::tree::{Case, Ground, MemoryLevel, Stand, cases, findings};
+use contract::tree::{Case, MemoryLevel, Stand, Storage, cases, findings};
 use contract::{sample, share};
 use flashtree_trees::TREES;
 use index::MediumShape;
@@ -66,9 +66,9 @@ fn value(case: &Case) -> &'static [u8] {
 }
 
 /// A closed index of 2000 entries, with some pages on the free list.
-fn closed_index(case: &Case) -> Ground {
-    let mut ground = case.ground(256 << 10);
-    let mut index = case.index(&mut ground, false);
+fn closed_index(case: &Case) -> Storage {
+    let mut storage = case.storage(256 << 10);
+    let mut index = case.index(&mut storage, false);
     for number in 0..3000 {
         let key = key(case, number);
         index.update(&[Update::Put { key: &key, value: value(case) }]).unwrap();
@@ -78,11 +78,11 @@ fn closed_index(case: &Case) -> Ground {
     }
     index.close().unwrap();
     drop(index);
-    ground
+    storage
 }
 
-fn bytes(ground: &mut Ground) -> &mut [u8] {
-    let Ground::Ram(disk) = ground else { panic!("it stands on a disk in memory") };
+fn bytes(storage: &mut Storage) -> &mut [u8] {
+    let Storage::Ram(disk) = storage else { panic!("it stands on a disk in memory") };
     disk.bytes_mut()
 }
 
@@ -115,14 +115,14 @@ fn damaged_pages_with_good_checksums_never_panic() {
     let mut found = 0;
     let mut damaged = 0;
     for case in wanted() {
-        let mut ground = closed_index(&case);
-        let whole = bytes(&mut ground).to_vec();
+        let mut storage = closed_index(&case);
+        let whole = bytes(&mut storage).to_vec();
         let mut random = ChaCha8Rng::seed_from_u64(case.seed);
         let reads_to_open = matches!(case.entry.name, "flat-tree" | "la-tree");
         for _ in 0..250 / share(5) {
             let page = random.random_range(0..60);
             let start = (BASE + page) * PAGE_BYTES;
-            let sector = &mut bytes(&mut ground)[start..start + PAGE_BYTES];
+            let sector = &mut bytes(&mut storage)[start..start + PAGE_BYTES];
             for _ in 0..random.random_range(1..4) {
                 // The header and the first entries are what steers a tree.
                 let end = if random.random_ratio(2, 3) { 40 } else { PAGE_BYTES };
@@ -131,7 +131,7 @@ fn damaged_pages_with_good_checksums_never_panic() {
             }
             seal(page as u64, sector);
             let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                let mut index = match case.try_index_over(&mut ground, true, |disk| disk) {
+                let mut index = match case.try_index_over(&mut storage, true, |disk| disk) {
                     // What waits in buffers is read when the index is opened, and a directory.
                     Err(Error::Store(damage)) if reads_to_open && damage.is_damage() => return 1,
                     // So is a root record that tells of runs, or has a table of nodes, name of the
@@ -153,7 +153,7 @@ fn damaged_pages_with_good_checksums_never_panic() {
             let findings = run.unwrap_or_else(|_| panic!("{}: page {page} panics", case.name()));
             found += usize::from(findings > 0);
             damaged += 1;
-            bytes(&mut ground).copy_from_slice(&whole);
+            bytes(&mut storage).copy_from_slice(&whole);
         }
     }
     // A changed value is no damage that a tree can see; most other changes are.
@@ -161,11 +161,11 @@ fn damaged_pages_with_good_checksums_never_panic() {
 }
 
 /// True if damage to `page` is found.
-fn is_missed(case: &Case, ground: &mut Ground, page: usize) -> bool {
+fn is_missed(case: &Case, storage: &mut Storage, page: usize) -> bool {
     let byte = (BASE + page) * PAGE_BYTES;
-    bytes(ground)[byte] ^= 1;
-    let is_missed = !findings(&mut *case.index(ground, true)).is_empty();
-    bytes(ground)[byte] ^= 1;
+    bytes(storage)[byte] ^= 1;
+    let is_missed = !findings(&mut *case.index(storage, true)).is_empty();
+    bytes(storage)[byte] ^= 1;
     is_missed
 }
 
@@ -175,11 +175,11 @@ fn a_child_pointer_that_leads_elsewhere_is_found() {
     // nodes that are lists of sectors have a test of their own.
     let has_pages = |case: &Case| !has_runs(case) && !has_table(case);
     for case in wanted().filter(has_pages) {
-        let mut ground = closed_index(&case);
-        let whole = bytes(&mut ground).to_vec();
+        let mut storage = closed_index(&case);
+        let whole = bytes(&mut storage).to_vec();
         let mut inner = (0..200).filter(|page| whole[(BASE + page) * PAGE_BYTES + 6] == 1);
         // Pages that were given back look as they did.
-        let inner = inner.find(|page| is_missed(&case, &mut ground, *page));
+        let inner = inner.find(|page| is_missed(&case, &mut storage, *page));
         let inner = inner.expect("there is an inner node");
         let (first, width) = match case.shape.shape.key {
             index::Width::Fixed(bytes) => (8 + bytes as usize, bytes as usize + 4),
@@ -187,18 +187,18 @@ fn a_child_pointer_that_leads_elsewhere_is_found() {
         };
         for target in sample(7, 0..150u32) {
             let start = (BASE + inner) * PAGE_BYTES;
-            let sector = &mut bytes(&mut ground)[start..start + PAGE_BYTES];
+            let sector = &mut bytes(&mut storage)[start..start + PAGE_BYTES];
             let at = first + width * (target as usize % 3);
             if sector[at..at + 4] == target.to_le_bytes() {
                 continue;
             }
             sector[at..at + 4].copy_from_slice(&target.to_le_bytes());
             seal(inner as u64, sector);
-            let mut index = case.index(&mut ground, true);
+            let mut index = case.index(&mut storage, true);
             assert!(!findings(&mut *index).is_empty(), "{}: child {target}", case.name());
             use_everything(&case, &mut *index);
             drop(index);
-            bytes(&mut ground).copy_from_slice(&whole);
+            bytes(&mut storage).copy_from_slice(&whole);
         }
     }
 }
@@ -206,30 +206,30 @@ fn a_child_pointer_that_leads_elsewhere_is_found() {
 #[test]
 fn damaged_superblocks_with_good_checksums_are_refused() {
     for case in wanted() {
-        let mut ground = closed_index(&case);
-        let whole = bytes(&mut ground).to_vec();
+        let mut storage = closed_index(&case);
+        let whole = bytes(&mut storage).to_vec();
         let name = case.entry.name.len();
-        let open = |ground: &mut Ground| {
-            let Ground::Ram(disk) = ground else { panic!("it stands on a disk in memory") };
+        let open = |storage: &mut Storage| {
+            let Storage::Ram(disk) = storage else { panic!("it stands on a disk in memory") };
             let shape = MediumShape::Sectors(device::Sectors::geometry(disk));
             let options = case.options(shape);
             (case.entry.open)(device::Medium::Sectors(Box::new(disk)), &options).err()
         };
-        assert_eq!(open(&mut ground), None);
+        assert_eq!(open(&mut storage), None);
         // Bytes in a page, sectors of the disk, pages that there is room for, sectors of the
         // journal, high water, bytes of the root record, the tree's name, its root page and its
         // height.
         for at in [25, 33, 45, 49, 102, 125, ROOT + 2, ROOT + 5 + name + 2, ROOT + 5 + name + 4] {
             for slot in 0..BASE {
-                let sector = &mut bytes(&mut ground)[slot * PAGE_BYTES..(slot + 1) * PAGE_BYTES];
+                let sector = &mut bytes(&mut storage)[slot * PAGE_BYTES..(slot + 1) * PAGE_BYTES];
                 sector[at] ^= 0x7F;
                 if at == ROOT + 5 + name + 4 {
                     sector[at] = 0;
                 }
                 seal(u64::MAX, sector);
             }
-            assert!(open(&mut ground).is_some(), "{}: byte {at} of the superblocks", case.name());
-            bytes(&mut ground).copy_from_slice(&whole);
+            assert!(open(&mut storage).is_some(), "{}: byte {at} of the superblocks", case.name());
+            bytes(&mut storage).copy_from_slice(&whole);
         }
     }
 }

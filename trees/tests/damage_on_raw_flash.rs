@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use contract::nand::{Hook, Hooked, Program, Read};
 use contract::torture::truth::{Bytes, Change, Event, Found, Truth};
-use contract::tree::{Case, Ground, MemoryLevel, Stand, cases};
+use contract::tree::{Case, MemoryLevel, Stand, Storage, cases};
 use contract::{sample, share};
 use device::{Cause, Error as Refused, Medium, Page, Result};
 use flashtree_trees::TREES;
@@ -195,7 +195,7 @@ fn open<'n>(
 
 impl Left {
     fn new(case: Case) -> Self {
-        let Ground::Nand(mut chip) = case.ground(512 << 10) else { panic!("it is on a chip") };
+        let Storage::Nand(mut chip) = case.storage(512 << 10) else { panic!("it is on a chip") };
         let programmed = Programmed::default();
         let mut history = Truth::default();
         let mut index = open(&case, &mut chip, programmed.clone(), true).unwrap();

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use contract::share;
-use contract::tree::{Case, Ground, MemoryLevel, Stand, cases};
+use contract::tree::{Case, MemoryLevel, Stand, Storage, cases};
 use device::{Cause, Error as Refused, Request, Result, Sector, SectorGeometry, Sectors};
 use failing_play::{KEYS, Play, STEPS, read_all, update};
 use flashtree_trees::TREES;
@@ -144,13 +144,13 @@ fn play(case: &Case, fails: u32) -> (u32, Option<Operation>) {
     let name = format!("{}: operation {fails} fails", case.name());
     // Without durability a case has a quarter of the room.
     let bytes = if case.durability == Durability::None { 256 << 10 } else { 64 << 10 };
-    let mut ground = case.ground(bytes);
+    let mut storage = case.storage(bytes);
     let plan = Arc::new(Mutex::new(Plan::default()));
     let wrap = |plan: &Arc<Mutex<Plan>>| {
         let plan = plan.clone();
         move |below| Box::new(Failing { below, plan }) as Box<dyn Sectors + '_>
     };
-    let mut index = case.index_over(&mut ground, false, wrap(&plan));
+    let mut index = case.index_over(&mut storage, false, wrap(&plan));
     {
         let mut plan = plan.lock().unwrap();
         plan.fails = if fails > 0 { plan.done + fails } else { 0 };
@@ -176,10 +176,10 @@ fn play(case: &Case, fails: u32) -> (u32, Option<Operation>) {
         (plan.done, plan.has_failed)
     };
     // The power goes: nothing that was not flushed is there.
-    let Ground::Ram(disk) = &mut ground else { panic!("it stands on a disk in memory") };
+    let Storage::Ram(disk) = &mut storage else { panic!("it stands on a disk in memory") };
     Failing { below: &mut *disk, plan: plan.clone() }.drop_unflushed();
     plan.lock().unwrap().fails = 0;
-    let found = case.try_index_over(&mut ground, true, |below| below);
+    let found = case.try_index_over(&mut storage, true, |below| below);
     play.name = format!("{}, a {failed:?}", play.name);
     play.end(found.and_then(|mut index| read_all(&mut *index)), is_closed);
     (done, failed)

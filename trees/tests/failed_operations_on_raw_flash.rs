@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 
 use contract::nand::{Hook, Hooked, Program, Read};
 use contract::share;
-use contract::tree::{Case, Ground, cases_on_small_chips};
+use contract::tree::{Case, Storage, cases_on_small_chips};
 use device::{Block, Cause, Error as Refused, Medium, Nand, Result};
 use failing_play::{KEYS, Play, STEPS, read_all};
 use flashtree_trees::TREES;
@@ -133,7 +133,7 @@ fn open<'n>(
 fn play(case: &Case, fails: Option<(u32, Way)>) -> (u32, Option<Operation>) {
     // Without durability a case has a quarter of the room.
     let bytes = if case.durability == Durability::None { 192 << 10 } else { 48 << 10 };
-    let Ground::Nand(mut chip) = case.ground(bytes) else { panic!("it is on a chip") };
+    let Storage::Nand(mut chip) = case.storage(bytes) else { panic!("it is on a chip") };
     let failing = Failing::default();
     let mut index = open(case, &mut chip, failing.clone(), true).unwrap();
     *failing.0.lock().unwrap() = Plan { fails, ..Plan::default() };

@@ -80,11 +80,11 @@ fn put(index: &mut dyn Index, number: u32) -> index::Result<()> {
 fn an_update_that_could_not_read_changed_nothing_and_the_next_works() {
     // Where updates wait, most read nothing, and what one reads it reads for many others.
     for case in wanted().filter(|case| !matches!(case.entry.name, "flat-tree" | "la-tree")) {
-        let mut ground = case.ground(1 << 20);
+        let mut storage = case.storage(1 << 20);
         let switches = Switches::default();
         let mine = switches.clone();
         let mut index = case
-            .index_over(&mut ground, false, |below| Box::new(Failing { below, switches: mine }));
+            .index_over(&mut storage, false, |below| Box::new(Failing { below, switches: mine }));
         // So many leave no leaf at half, whatever a node's header takes: a delete whose leaf is
         // cached and whose neighbour is not would be broken off after its first change.
         for number in 0..2600 {
@@ -112,11 +112,11 @@ fn an_update_broken_off_midway_makes_the_index_read_only() {
     let mut read_only = 0;
     for case in wanted() {
         for writes in 3..400 {
-            let mut ground = case.ground(1 << 20);
+            let mut storage = case.storage(1 << 20);
             let switches = Switches::default();
             switches.writes_left.store(writes, Ordering::Relaxed);
             let mine = switches.clone();
-            let mut index = case.index_over(&mut ground, false, |below| {
+            let mut index = case.index_over(&mut storage, false, |below| {
                 Box::new(Failing { below, switches: mine })
             });
             let failed = (0..2000).find(|number| put(&mut *index, *number).is_err());
@@ -156,10 +156,10 @@ fn what_failed_first_is_told_though_nothing_can_be_given_back_then() {
     assert!(cases.len() > 1);
     for case in cases {
         for writes in (2..300).step_by(7) {
-            let mut ground = case.ground(1 << 20);
+            let mut storage = case.storage(1 << 20);
             let switches = Switches::default();
             let mine = switches.clone();
-            let mut index = case.index_over(&mut ground, false, |below| {
+            let mut index = case.index_over(&mut storage, false, |below| {
                 Box::new(Failing { below, switches: mine })
             });
             switches.writes_left.store(writes, Ordering::Relaxed);

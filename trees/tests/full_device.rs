@@ -58,8 +58,8 @@ fn a_full_device_refuses_keeps_what_it_has_and_takes_again_after_deletes() {
     let (plain, others): (Vec<_>, Vec<_>) =
         wanted.partition(|case| matches!(case.stand, Stand::Ram | Stand::Nand));
     for case in plain.into_iter().chain(sample(5, others)) {
-        let mut ground = case.ground(64 << 10);
-        let mut index = case.index(&mut ground, false);
+        let mut storage = case.storage(64 << 10);
+        let mut index = case.index(&mut storage, false);
         let mut model = Model::default();
         let filled = fill(&mut *index, &mut model, 0);
         assert!(filled > 1000, "{}: full after {filled}", case.name());
@@ -111,7 +111,7 @@ fn a_full_device_refuses_keeps_what_it_has_and_takes_again_after_deletes() {
         assert_eq!(findings(&mut *index), Vec::<String>::new());
         index.close().expect("it closes");
         drop(index);
-        model.compare_all(&mut *case.index(&mut ground, true));
+        model.compare_all(&mut *case.index(&mut storage, true));
         *tried.entry(case.entry.name).or_insert(0) += 1;
     }
     for entry in TREES {
@@ -134,8 +134,8 @@ fn a_full_disk_takes_as_much_as_was_deleted_from_it() {
         cases(entry).into_iter().filter(is_wanted).flat_map(with_each_durability).collect();
     assert_eq!(wanted.len(), 5 * 2 * 3 * 4);
     for case in sample(7, wanted) {
-        let mut ground = case.ground(64 << 10);
-        let mut index = case.index(&mut ground, false);
+        let mut storage = case.storage(64 << 10);
+        let mut index = case.index(&mut storage, false);
         let mut model = Model::default();
         let filled = fill(&mut *index, &mut model, 0);
         let keys: Vec<_> = model.entries.keys().step_by(2).cloned().collect();
@@ -149,7 +149,7 @@ fn a_full_disk_takes_as_much_as_was_deleted_from_it() {
         assert_eq!(findings(&mut *index), Vec::<String>::new(), "{name}");
         index.close().expect("it closes");
         drop(index);
-        model.compare_all(&mut *case.index(&mut ground, true));
+        model.compare_all(&mut *case.index(&mut storage, true));
     }
 }
 
@@ -159,8 +159,8 @@ fn loading_more_than_fits_is_refused_with_a_whole_tree() {
         if !matches!(case.stand, Stand::Ram) {
             continue;
         }
-        let mut ground = case.ground(64 << 10);
-        let mut index = case.index(&mut ground, false);
+        let mut storage = case.storage(64 << 10);
+        let mut index = case.index(&mut storage, false);
         let mut model = Model::default();
         for number in 0..60_000u32 {
             model.entries.insert(number.to_be_bytes().to_vec(), number.to_le_bytes().to_vec());
@@ -187,9 +187,9 @@ fn the_last_put_that_is_refused_leaves_the_index_in_order() {
         // Two sizes always: one where a level more comes, and one where lists get shorter while
         // pages wait to be written.
         for sectors in sample(13, 8..100u64).chain([37, 45]) {
-            let mut ground = case.ground(sectors * 512);
+            let mut storage = case.storage(sectors * 512);
             // One that could not hold a single entry is not even made.
-            let made = case.try_index_over(&mut ground, false, |disk| disk);
+            let made = case.try_index_over(&mut storage, false, |disk| disk);
             let Ok(mut index) = made else {
                 let Err(Error::Store(store::Error::Device(refused))) = made else {
                     panic!("{}, {sectors} sectors: {:?}", case.name(), made.err());
@@ -248,8 +248,8 @@ fn leaves_that_are_half_empty_take_puts_on_a_full_device() {
 /// Deletes every second key of a full device, three times, and puts it again.
 fn refill(case: &Case) {
     let name = case.name();
-    let mut ground = case.ground(64 << 10);
-    let mut index = case.index(&mut ground, false);
+    let mut storage = case.storage(64 << 10);
+    let mut index = case.index(&mut storage, false);
     let mut model = Model::default();
     let filled = fill(&mut *index, &mut model, 0);
     let gone: Vec<_> = model.entries.keys().step_by(2).cloned().collect();
@@ -277,5 +277,5 @@ fn refill(case: &Case) {
     assert_eq!(findings(&mut *index), Vec::<String>::new());
     index.close().expect("it closes");
     drop(index);
-    model.compare_all(&mut *case.index(&mut ground, true));
+    model.compare_all(&mut *case.index(&mut storage, true));
 }

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use contract::nand::{Hook, Hooked, Program, Read};
-use contract::tree::{Case, Ground, MemoryLevel, Stand, cases};
+use contract::tree::{Case, MemoryLevel, Stand, Storage, cases};
 use contract::{on_all_cores, sample};
 use device::{Block, Cause, Medium, Nand, Page, Request, Result, Sector, SectorGeometry, Sectors};
 use flashtree_trees::TREES;
@@ -193,7 +193,7 @@ impl Hook<&mut SimulatedNand> for Wiped {
 
 /// A device with an index that was left when all it holds was acknowledged.
 struct Left {
-    ground: Ground,
+    storage: Storage,
     /// What it held after each step, from the flush before the last one on.
     since: Vec<Model>,
     /// The page that was written last for what is acknowledged.
@@ -211,12 +211,12 @@ fn on_chip<'n>(
     make(Medium::Nand(Box::new(Hooked { chip, hook })), &options)
 }
 
-fn create<'g>(case: &Case, ground: &'g mut Ground, last: &Last) -> Box<dyn Index + 'g> {
+fn create<'g>(case: &Case, storage: &'g mut Storage, last: &Last) -> Box<dyn Index + 'g> {
     let last = last.clone();
-    let made = match ground {
-        Ground::Nand(chip) => on_chip(case, chip, NotingChip(last), true),
-        Ground::Ram(_) => {
-            case.try_index_over(ground, false, |below| Box::new(NotingDisk { below, last }))
+    let made = match storage {
+        Storage::Nand(chip) => on_chip(case, chip, NotingChip(last), true),
+        Storage::Ram(_) => {
+            case.try_index_over(storage, false, |below| Box::new(NotingDisk { below, last }))
         }
     };
     made.unwrap()
@@ -234,9 +234,9 @@ fn step(history: &History, index: &mut dyn Index, model: &mut Model, number: u32
 }
 
 fn left(case: &Case, steps: u32) -> Left {
-    let mut ground = case.ground(48 << 10);
+    let mut storage = case.storage(48 << 10);
     let last = Last::default();
-    let mut index = create(case, &mut ground, &last);
+    let mut index = create(case, &mut storage, &last);
     let history = History { keys: KEYS, durability: case.durability };
     let mut states = vec![Model::new()];
     let mut flushed = 0;
@@ -252,20 +252,20 @@ fn left(case: &Case, steps: u32) -> Left {
     history.make_last(&mut *index).unwrap();
     drop(index);
     let last = last.lock().unwrap().unwrap();
-    assert_stands_twice(&mut ground, last);
-    Left { ground, since: states.split_off(flushed), last }
+    assert_stands_twice(&mut storage, last);
+    Left { storage, since: states.split_off(flushed), last }
 }
 
-fn assert_stands_twice(ground: &mut Ground, last: u64) {
+fn assert_stands_twice(storage: &mut Storage, last: u64) {
     let mut page = [0; PAGE];
     // On a chip each half has a tag of its own; the first one's may be in the spare area.
-    let (start, tag) = match ground {
-        Ground::Ram(disk) => {
+    let (start, tag) = match storage {
+        Storage::Ram(disk) => {
             let read = Request { first: Sector(last), offset: 0, into: &mut page };
             disk.read(&mut [read], Cause::Recovery).unwrap();
             (0, 0)
         }
-        Ground::Nand(chip) => {
+        Storage::Nand(chip) => {
             chip.read(Page(last as u32), 0, &mut page, &mut [], Cause::Recovery).unwrap();
             (if chip.geometry().spare_bytes() < TAG as u32 { TAG } else { 0 }, TAG)
         }
@@ -276,12 +276,12 @@ fn assert_stands_twice(ground: &mut Ground, last: u64) {
 
 fn open<'g>(
     case: &Case,
-    ground: &'g mut Ground,
+    storage: &'g mut Storage,
     wiped: &Wiped,
 ) -> index::Result<Box<dyn Index + 'g>> {
-    match ground {
-        Ground::Nand(chip) => on_chip(case, chip, wiped.clone(), false),
-        Ground::Ram(_) => case.try_index_over(ground, true, |below| below),
+    match storage {
+        Storage::Nand(chip) => on_chip(case, chip, wiped.clone(), false),
+        Storage::Ram(_) => case.try_index_over(storage, true, |below| below),
     }
 }
 
@@ -290,19 +290,19 @@ fn open<'g>(
 fn found_after(case: &Case, left: &Left, wipe: &Wipe) -> index::Result<(Model, u32)> {
     let page = Page(left.last as u32);
     let wiped = Wiped { page: Arc::new(Mutex::new(Some(page))), wipe: wipe.clone() };
-    let mut ground = match &left.ground {
-        Ground::Nand(chip) => Ground::Nand(chip.clone()),
-        Ground::Ram(disk) => {
+    let mut storage = match &left.storage {
+        Storage::Nand(chip) => Storage::Nand(chip.clone()),
+        Storage::Ram(disk) => {
             let mut disk = disk.clone();
             let mut bytes = [0; PAGE];
             let read = Request { first: Sector(left.last), offset: 0, into: &mut bytes };
             disk.read(&mut [read], Cause::Recovery).unwrap();
             wipe.content.wipe(0, &mut bytes, &wipe.bytes);
             disk.write(Sector(left.last), &bytes, Cause::Recovery).unwrap();
-            Ground::Ram(disk)
+            Storage::Ram(disk)
         }
     };
-    let mut index = open(case, &mut ground, &wiped)?;
+    let mut index = open(case, &mut storage, &wiped)?;
     let found = judge(&mut *index)?;
     let (key, value) = ([0xFF; 4], [7; 4]);
     index.update(&[Update::Put { key: &key, value: &value }])?;
@@ -310,7 +310,7 @@ fn found_after(case: &Case, left: &Left, wipe: &Wipe) -> index::Result<(Model, u
     drop(index);
     let mut model = found.0.clone();
     model.insert(key.to_vec(), value.to_vec());
-    let again = open(case, &mut ground, &wiped).and_then(|mut index| judge(&mut *index));
+    let again = open(case, &mut storage, &wiped).and_then(|mut index| judge(&mut *index));
     assert!(again == Ok((model, found.1)), "{}: {wipe:?}: {again:?}", case.name());
     Ok(found)
 }

@@ -9,7 +9,7 @@
 )]
 
 use contract::RamDisk;
-use contract::tree::{Case, Ground, MemoryLevel, Model, Stand, cases, findings};
+use contract::tree::{Case, MemoryLevel, Model, Stand, Storage, cases, findings};
 use device::{Medium, SectorGeometry, Sectors};
 use flashtree_trees::TREES;
 use index::parameters::Settings;
@@ -75,8 +75,8 @@ fn values_of_up_to_a_mebibyte_are_kept_through_everything() {
     let mut longest = 0;
     for case in wanted() {
         let mut random = ChaCha8Rng::seed_from_u64(case.seed);
-        let mut ground = case.ground(16 << 20);
-        let mut index = case.index(&mut ground, false);
+        let mut storage = case.storage(16 << 20);
+        let mut index = case.index(&mut storage, false);
         let mut model = Model::default();
         play(&mut *index, &mut model, &mut random, MEBIBYTE);
         let mut whole = vec![0; MEBIBYTE];
@@ -86,7 +86,7 @@ fn values_of_up_to_a_mebibyte_are_kept_through_everything() {
         model.compare_all(&mut *index);
         index.close().unwrap();
         drop(index);
-        let mut index = case.index(&mut ground, true);
+        let mut index = case.index(&mut storage, true);
         assert_eq!(findings(&mut *index), Vec::<String>::new(), "{}", case.name());
         model.compare_all(&mut *index);
         play(&mut *index, &mut model, &mut random, MEBIBYTE);
@@ -113,9 +113,9 @@ fn an_index_is_loaded_from_the_scan_of_another_with_other_nodes() {
     assert!(all.len() > 4);
     for (from, to) in all.iter().zip(all.iter().rev()) {
         let mut random = ChaCha8Rng::seed_from_u64(from.seed);
-        let (mut old_ground, mut new_ground) = (from.ground(8 << 20), to.ground(8 << 20));
-        let mut old = from.index(&mut old_ground, false);
-        let mut new = to.index(&mut new_ground, false);
+        let (mut old_storage, mut new_storage) = (from.storage(8 << 20), to.storage(8 << 20));
+        let mut old = from.index(&mut old_storage, false);
+        let mut new = to.index(&mut new_storage, false);
         let mut model = Model::default();
         play(&mut *old, &mut model, &mut random, 100_000);
         for number in 0..400_u32 {
@@ -135,8 +135,8 @@ fn an_index_is_loaded_from_the_scan_of_another_with_other_nodes() {
 fn a_long_value_that_finds_no_room_changes_nothing() {
     for case in wanted() {
         let mut random = ChaCha8Rng::seed_from_u64(case.seed);
-        let mut ground = case.ground(256 << 10);
-        let mut index = case.index(&mut ground, false);
+        let mut storage = case.storage(256 << 10);
+        let mut index = case.index(&mut storage, false);
         let mut model = Model::default();
         let mut refused = 0;
         for number in 0..200_u32 {
@@ -173,8 +173,8 @@ fn a_long_value_that_finds_no_room_changes_nothing() {
 #[test]
 fn keys_leave_room_for_the_place_of_a_long_value() {
     for case in wanted().filter(|case| matches!(case.stand, Stand::Ram)) {
-        let mut ground = case.ground(1 << 20);
-        let mut index = case.index(&mut ground, false);
+        let mut storage = case.storage(1 << 20);
+        let mut index = case.index(&mut storage, false);
         let put = |index: &mut dyn Index, bytes: usize| {
             index.update(&[Update::Put { key: &vec![b'k'; bytes], value: b"" }])
         };
@@ -275,8 +275,8 @@ fn a_value_that_a_checkpoint_is_cheaper_for_is_written_once() {
 #[test]
 fn a_made_up_long_value_is_an_error_when_it_is_read() {
     for case in wanted().filter(|case| matches!(case.stand, Stand::Ram)) {
-        let mut ground = case.ground(1 << 20);
-        let mut index = case.index(&mut ground, false);
+        let mut storage = case.storage(1 << 20);
+        let mut index = case.index(&mut storage, false);
         index.update(&[Update::Put { key: b"long", value: &[7; 20_000] }]).unwrap();
         let value = OverflowValue::from_bytes([3, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0x7F]);
         index.update(&[Update::PutStored { key: b"made up", value }]).unwrap();
@@ -295,22 +295,22 @@ fn damaged_pages_of_a_long_value_with_good_checksums_never_panic() {
     let mut found = 0;
     let mut damaged = 0;
     for case in wanted().filter(|case| matches!(case.stand, Stand::Ram)) {
-        let mut ground = case.ground(256 << 10);
-        let mut index = case.index(&mut ground, false);
+        let mut storage = case.storage(256 << 10);
+        let mut index = case.index(&mut storage, false);
         for key in 0..4_u8 {
             let value = vec![key; 30_000];
             index.update(&[Update::Put { key: &[key], value: &value }]).unwrap();
         }
         index.close().unwrap();
         drop(index);
-        let Ground::Ram(disk) = &mut ground else { panic!("it stands on a disk in memory") };
+        let Storage::Ram(disk) = &mut storage else { panic!("it stands on a disk in memory") };
         let whole = disk.bytes_mut().to_vec();
         let mut random = ChaCha8Rng::seed_from_u64(case.seed);
         for _ in 0..100 {
-            let Ground::Ram(disk) = &mut ground else { panic!("it stands on a disk in memory") };
+            let Storage::Ram(disk) = &mut storage else { panic!("it stands on a disk in memory") };
             spoil(&mut random, &case, disk.bytes_mut());
             let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                let mut index = case.index(&mut ground, true);
+                let mut index = case.index(&mut storage, true);
                 let findings = findings(&mut *index);
                 for key in 0..4_u8 {
                     let mut into = [0xEE; 30_000];
@@ -324,7 +324,7 @@ fn damaged_pages_of_a_long_value_with_good_checksums_never_panic() {
             }));
             found += usize::from(run.unwrap_or_else(|_| panic!("{} panics", case.name())) > 0);
             damaged += 1;
-            let Ground::Ram(disk) = &mut ground else { panic!("it stands on a disk in memory") };
+            let Storage::Ram(disk) = &mut storage else { panic!("it stands on a disk in memory") };
             disk.bytes_mut().copy_from_slice(&whole);
         }
     }

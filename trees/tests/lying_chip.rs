@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use contract::nand::{Hook, Hooked, Program};
-use contract::tree::{Case, Ground, cases_on_small_chips};
+use contract::tree::{Case, Storage, cases_on_small_chips};
 use device::{Block, Cause, Medium, Nand, Page, Result};
 use flashtree_trees::TREES;
 use index::MediumShape;
@@ -112,7 +112,7 @@ fn play(
 ) -> (Outcome, Vec<Operation>) {
     // Without durability a case has a quarter of the room.
     let bytes = if case.durability == Durability::None { 192 << 10 } else { 48 << 10 };
-    let Ground::Nand(mut chip) = case.ground(bytes) else { panic!("it is on a chip") };
+    let Storage::Nand(mut chip) = case.storage(bytes) else { panic!("it is on a chip") };
     let liar = Liar::default();
     let mut index = open(case, &mut chip, liar.clone(), true).unwrap();
     *liar.0.lock().unwrap() = Plan { lies, ..Plan::default() };

@@ -21,7 +21,7 @@ use contract::share;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use contract::tree::{Case, Ground, MemoryLevel, Stand, cases};
+use contract::tree::{Case, MemoryLevel, Stand, Storage, cases};
 use device::{Cause, Request, Result, Sector, SectorGeometry, Sectors};
 use flashtree_trees::TREES;
 use index::Durability;
@@ -161,11 +161,11 @@ impl<S: Sectors> Sectors for Lying<S> {
 fn play(case: &Case, lies: Option<(usize, Lie)>, steps_left: Option<u32>) -> (Outcome, Vec<Write>) {
     // Without durability a case has a quarter of the room.
     let bytes = if case.durability == Durability::None { 256 << 10 } else { 64 << 10 };
-    let mut ground = case.ground(bytes);
+    let mut storage = case.storage(bytes);
     let plan = Arc::new(Mutex::new(Plan::default()));
     let mine = plan.clone();
     let wrap = |below| Box::new(Lying { below, plan: mine }) as Box<dyn Sectors + '_>;
-    let mut index = case.index_over(&mut ground, false, wrap);
+    let mut index = case.index_over(&mut storage, false, wrap);
     *plan.lock().unwrap() = Plan { lies, ..Plan::default() };
     let history = History { keys: KEYS, durability: case.durability };
     let mut model = Model::new();
@@ -191,12 +191,12 @@ fn play(case: &Case, lies: Option<(usize, Lie)>, steps_left: Option<u32>) -> (Ou
         // so far.
         writes.truncate(made);
     }
-    let Ground::Ram(disk) = &mut ground else { panic!("it stands on a disk in memory") };
+    let Storage::Ram(disk) = &mut storage else { panic!("it stands on a disk in memory") };
     for (sector, old) in before {
         disk.write(Sector(sector), &old, Cause::Recovery).unwrap();
     }
     let reopened = || {
-        let index = case.try_index_over(&mut ground, true, |below| below);
+        let index = case.try_index_over(&mut storage, true, |below| below);
         index.and_then(|mut index| judge(&mut *index))
     };
     (Outcome::of(open.unwrap_or_else(reopened), &model, is_told), writes)

@@ -13,7 +13,7 @@ mod heap;
 
 use allocation_counter::measure;
 use contract::on_all_cores;
-use contract::tree::{Case, Ground, Stand, cases};
+use contract::tree::{Case, Stand, Storage, cases};
 use device::{Cause, Request, Result, Sector, SectorGeometry, Sectors};
 use flashtree_trees::TREES;
 use heap::uncounted;
@@ -175,13 +175,13 @@ impl Cursor for Ascending {
 fn check_heap(case: &Case) {
     // A journal has a share of the disk, and a long value has to fit it.
     let has_long_values = case.has_long_values();
-    let mut ground = case.ground(if has_long_values { 64 << 20 } else { 1 << 20 });
+    let mut storage = case.storage(if has_long_values { 64 << 20 } else { 1 << 20 });
     let mut peak = 0;
     for open in [false, true] {
-        let budget = budget_bytes(case, &ground);
+        let budget = budget_bytes(case, &storage);
         let mut tables = 0;
         let taken = measure(|| {
-            let mut index = case.index_over(&mut ground, open, |disk| Box::new(Uncounted(disk)));
+            let mut index = case.index_over(&mut storage, open, |disk| Box::new(Uncounted(disk)));
             tables = self::tables(&*index);
             if open {
                 let absent = [0; 8];
@@ -211,8 +211,8 @@ fn the_heap_taken_never_exceeds_the_budget_and_the_stated_tables() {
 }
 
 /// The memory that the case gives its tree.
-fn budget_bytes(case: &Case, ground: &Ground) -> u64 {
-    let Ground::Ram(disk) = ground else { panic!("{} stands on no disk", case.name()) };
+fn budget_bytes(case: &Case, storage: &Storage) -> u64 {
+    let Storage::Ram(disk) = storage else { panic!("{} stands on no disk", case.name()) };
     case.options(MediumShape::Sectors(disk.geometry())).memory_bytes
 }
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use allocation_counter::{measure, opt_out};
-use contract::tree::{Case, Ground, Stand, cases};
+use contract::tree::{Case, Stand, Storage, cases};
 use device::{Cause, Error, Medium, Request, Result, Sector, SectorGeometry, Sectors};
 use flashtree_trees::TREES;
 use index::MediumShape;
@@ -114,7 +114,7 @@ impl<S: Sectors> Sectors for Cutting<S> {
 /// A case with its device.
 struct Life {
     case: Case,
-    ground: Ground,
+    storage: Storage,
     budget: u64,
     /// Bytes of the tables that the index told of last.
     tables: u64,
@@ -122,10 +122,10 @@ struct Life {
 
 impl Life {
     fn new(case: Case) -> Self {
-        let ground = case.ground(8 << 20);
-        let Ground::Ram(disk) = &ground else { panic!("{} stands on no disk", case.name()) };
+        let storage = case.storage(8 << 20);
+        let Storage::Ram(disk) = &storage else { panic!("{} stands on no disk", case.name()) };
         let budget = case.options(MediumShape::Sectors(disk.geometry())).memory_bytes;
-        Life { case, ground, budget, tables: 0 }
+        Life { case, storage, budget, tables: 0 }
     }
 
     fn has_long_values(&self) -> bool {
@@ -143,7 +143,7 @@ impl Life {
         let mut tables = 0;
         let mut writes = Writes::new(&self.case);
         let taken = measure(|| {
-            let mut index = self.case.index_over(&mut self.ground, open, |disk| {
+            let mut index = self.case.index_over(&mut self.storage, open, |disk| {
                 Box::new(Cutting { disk, plan: Arc::clone(plan) })
             });
             work(&mut *index, &mut writes);
@@ -317,8 +317,8 @@ fn make_and_cut(life: &mut Life, pages: i64) -> (u32, CheckpointId) {
 /// there were so many.
 fn cut_while_opening(life: &mut Life, writes: i64) -> bool {
     let plan = Plan::after(writes, Cause::Recovery);
-    let Life { case, ground, .. } = life;
-    let Ground::Ram(disk) = ground else { panic!("{} stands on no disk", case.name()) };
+    let Life { case, storage, .. } = life;
+    let Storage::Ram(disk) = storage else { panic!("{} stands on no disk", case.name()) };
     let options = case.options(MediumShape::Sectors(disk.geometry()));
     let mut was_cut = false;
     let taken = measure(|| {

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use contract::tree::{Case, Ground, MemoryLevel, Stand, cases};
+use contract::tree::{Case, MemoryLevel, Stand, Storage, cases};
 use contract::{on_all_cores, sample, share};
 use device::{Cause, Request, Result, Sector, SectorGeometry, Sectors};
 use flashtree_trees::TREES;
@@ -90,11 +90,11 @@ fn key(number: u32) -> [u8; 4] {
 
 /// Pages read and written an operation, where `lookups` of the operations are lookups and the
 /// others puts of keys that are there.
-fn measure(case: &Case, ground: &mut Ground, (lookups, memory): (f64, u64)) -> (f64, f64) {
+fn measure(case: &Case, storage: &mut Storage, (lookups, memory): (f64, u64)) -> (f64, f64) {
     let counts = Counts::default();
     let wrapped = counts.clone();
     let mut index =
-        case.index_over(ground, false, |below| Box::new(Counted { below, counts: wrapped }));
+        case.index_over(storage, false, |below| Box::new(Counted { below, counts: wrapped }));
     for number in 0..ENTRIES {
         index.update(&[Update::Put { key: &key(number), value: b"four" }]).unwrap();
     }
@@ -130,8 +130,8 @@ fn play(index: &mut dyn Index, random: &mut ChaCha8Rng, (lookups, puts): (f64, u
 
 /// Compares what is predicted of so many lookups among the operations with what they cost.
 fn compare(case: &Case, lookups: f64) {
-    let mut ground = case.ground(4 << 20);
-    let Ground::Ram(disk) = &ground else { panic!("it stands on a disk") };
+    let mut storage = case.storage(4 << 20);
+    let Storage::Ram(disk) = &storage else { panic!("it stands on a disk") };
     let medium = MediumShape::Sectors(disk.geometry());
     let profile = Profile {
         entries: u64::from(ENTRIES),
@@ -143,7 +143,7 @@ fn compare(case: &Case, lookups: f64) {
     let options = case.options(medium);
     let predicted = (case.entry.predict)(&profile, &options, medium).unwrap();
     let given = (lookups, options.memory_bytes);
-    let (reads, writes) = measure(case, &mut ground, given);
+    let (reads, writes) = measure(case, &mut storage, given);
     let name = case.name();
     let with_few_updates = !case.parameters.is_empty() && lookups > 0.5;
     for (what, predicted, measured) in

@@ -14,7 +14,7 @@ use contract::{sample, share};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use allocation_counter::measure;
-use contract::tree::{Case, Ground, MemoryLevel, Stand, cases};
+use contract::tree::{Case, MemoryLevel, Stand, Storage, cases};
 use device::Nand;
 use flashtree_trees::TREES;
 use index::MediumShape;
@@ -49,7 +49,7 @@ struct Life {
 
 impl Life {
     fn new(case: Case, bytes: u64) -> Self {
-        let Ground::Nand(chip) = case.ground(bytes) else { panic!("it stands on a chip") };
+        let Storage::Nand(chip) = case.storage(bytes) else { panic!("it stands on a chip") };
         let budget = case.options(MediumShape::Nand(chip.geometry())).memory_bytes;
         Life { case, chip, budget, tables_at_first: None, tables_most: None, tables: 0 }
     }

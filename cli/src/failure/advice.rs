@@ -18,6 +18,10 @@ pub(super) fn about(error: &Error) -> String {
             "the file was cut off, lengthened or copied in part: give it its length again, or take \
              a whole copy"
         }
+        Error::Misplaced { option: "page bytes", .. } => {
+            "leave it away, or choose a chip with other pages"
+        }
+        Error::Misplaced { .. } => "leave it away",
         Error::NotClosed => "make it anew",
         Error::NeedsRecovery => "open it once with a command that writes, such as put",
         Error::ReadOnly => "take a copy that can be written",
@@ -43,6 +47,10 @@ fn about_index(error: &index::Error) -> &'static str {
         Index::WrongMedium { medium: "a disk", .. } => {
             "make the database on a chip, or choose a tree that stands on sectors, as b-plus does"
         }
+        Index::BadParameter { name: "node", expected, .. } if expected.contains("fanout") => {
+            "give fanout, or leave node away"
+        }
+        Index::BadParameter { name: "over", .. } => "leave it away",
         Index::NotSorted { .. } => "sort the entries, or put them one by one",
         Index::NotEmpty => "make a new database, or put the entries one by one",
         Index::Store(Store::LongBatch { .. }) => {
@@ -51,6 +59,9 @@ fn about_index(error: &index::Error) -> &'static str {
         Index::Store(Store::NoCheckpoint) => "see flashtree checkpoints",
         Index::Store(Store::Durability { .. }) => {
             "copy the database to one that is made with the other durability"
+        }
+        Index::Store(Store::CheckpointName { .. }) => {
+            "choose another name, or forget a checkpoint that is kept"
         }
         Index::Store(Store::Kept { .. }) => "forget one of them, or roll back",
         Index::Store(Store::Device(Device::Failing { .. })) => "run it again once the chip works",

@@ -197,6 +197,7 @@ fn is_choice(error: &Error) -> bool {
     match error {
         Error::Unknown { .. }
         | Error::BadOption { .. }
+        | Error::Misplaced { .. }
         | Error::NotHere { .. }
         | Error::LittleMemory { .. }
         | Error::LittleRoom { .. }
@@ -267,7 +268,9 @@ fn line(whole: &Path, whence: &Path, error: &Error) -> String {
             let old = whence.display();
             format!("{path}: {source}; {old} has that: give --tree {tree} with another value there")
         }
-        Error::BadOption { option, what } => format!("{path}: {}: {what}", flag(option)),
+        Error::BadOption { option, what } | Error::Misplaced { option, what } => {
+            format!("{path}: {}: {what}{}", flag(option), advice::about(error))
+        }
         Error::Ended => FileFailure::Interrupted.to_string(),
         Error::CheckpointsKept { count: kept } => format!(
             "{path}: it keeps {}, which compacting would lose; see flashtree checkpoints {}, and \

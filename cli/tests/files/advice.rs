@@ -126,8 +126,8 @@ fn what_raw_flash_takes_no_choice_of_is_refused_with_the_reason() {
         ("--tree mu --page 4KiB", ["--page: on raw flash", "leave it away"]),
         ("--tree la-tree:node=77", ["node=77: on raw flash", "leave node away"]),
         ("--tree la-tree:node=2048", ["node=2048: on raw flash", "leave node away"]),
-        ("--tree mu --ftl fast", ["--ftl: mu owns the chip itself", "leave it away"]),
-        ("--tree mu:over=ftl", ["over=ftl: this tree owns the chip itself", "leave it away"]),
+        ("--tree mu --ftl fast", ["--ftl: mu owns the chip", "leave it away"]),
+        ("--tree mu:over=ftl", ["over=ftl: this tree owns the chip", "leave it away"]),
     ] {
         let error = bench.wrong(&format!("create nand-file:a.db {line}"));
         assert!(words.iter().all(|word| error.contains(word)), "{line}: {error}");

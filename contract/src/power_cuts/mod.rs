@@ -30,7 +30,7 @@ use half_torn::HalfTorn;
 
 /// What a layer stands on, and how it is made.
 #[derive(Clone)]
-pub struct Ground {
+pub struct Storage {
     /// The layer.
     pub entry: &'static Entry,
     /// Its parameters, as text.
@@ -41,7 +41,7 @@ pub struct Ground {
     pub longest_run: u64,
 }
 
-impl Ground {
+impl Storage {
     fn options(&self) -> Options {
         self.parameters.iter().fold(Options::default(), |options, (name, value)| {
             options.set(self.entry, name, value).expect("the parameters are the layer's")
@@ -49,7 +49,7 @@ impl Ground {
     }
 }
 
-impl fmt::Display for Ground {
+impl fmt::Display for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shape = &self.geometry;
         let order = match shape.order() {
@@ -142,27 +142,27 @@ impl fmt::Display for Witness {
 /// # Panics
 /// A sector held what the contract does not allow, or the layer failed in another way than by the
 /// cut or because too many blocks went bad. The message has the command that plays it again.
-pub fn check(ground: &Ground, storm: Storm) -> Witness {
+pub fn check(storage: &Storage, storm: Storm) -> Witness {
     let mut witness = Witness::default();
     if let Ok(seed) = std::env::var("FLASHTREE_SEED") {
         let seed = seed.parse().expect("FLASHTREE_SEED is a number");
-        return play(ground, seed, storm.cuts_per_life);
+        return play(storage, seed, storm.cuts_per_life);
     }
     for seed in 1.. {
         if witness.cuts >= storm.cuts {
             break;
         }
-        let run = || play(ground, seed, storm.cuts_per_life);
+        let run = || play(storage, seed, storm.cuts_per_life);
         match catch_unwind(AssertUnwindSafe(run)) {
             Ok(life) => witness += life,
             Err(_) => panic!(
-                "{ground}: the life with seed {seed} failed; play it again with\n  \
+                "{storage}: the life with seed {seed} failed; play it again with\n  \
                  FLASHTREE_SEED={seed} cargo test -p flashtree-contract {}",
                 storm.test
             ),
         }
     }
-    println!("{ground}\n{witness}");
+    println!("{storage}\n{witness}");
     witness
 }
 
@@ -171,8 +171,8 @@ pub fn check(ground: &Ground, storm: Storm) -> Witness {
 ///
 /// # Panics
 /// As [`check`] does; the seed is 1.
-pub fn check_each(ground: &Ground, cuts: u64, operations: u64) -> Witness {
-    let mut before = Life::begin(ground, 1);
+pub fn check_each(storage: &Storage, cuts: u64, operations: u64) -> Witness {
+    let mut before = Life::begin(storage, 1);
     while before.witness.cuts < cuts && before.session() == Outcome::PowerCut {}
     let mut witness = before.witness;
     let kinds: [fn(u64) -> Cut; 2] = [Cut::Operation, Cut::Change];
@@ -185,15 +185,15 @@ pub fn check_each(ground: &Ground, cuts: u64, operations: u64) -> Witness {
         };
         match catch_unwind(AssertUnwindSafe(run)) {
             Ok(life) => witness += life,
-            Err(_) => panic!("{ground}: the session failed in which {:?} was torn", kind(at)),
+            Err(_) => panic!("{storage}: the session failed in which {:?} was torn", kind(at)),
         }
     }
-    println!("{ground}, each of {operations} operations: {} cuts", witness.cuts);
+    println!("{storage}, each of {operations} operations: {} cuts", witness.cuts);
     witness
 }
 
-fn play(ground: &Ground, seed: u64, cuts: u64) -> Witness {
-    let mut life = Life::begin(ground, seed);
+fn play(storage: &Storage, seed: u64, cuts: u64) -> Witness {
+    let mut life = Life::begin(storage, seed);
     while life.witness.cuts < cuts && life.session() == Outcome::PowerCut {}
     life.end()
 }
@@ -209,7 +209,7 @@ enum Outcome {
 /// One chip and what its disk should hold.
 #[derive(Clone)]
 struct Life<'g> {
-    ground: &'g Ground,
+    storage: &'g Storage,
     chip: SimulatedNand,
     model: Model,
     random: ChaCha8Rng,
@@ -222,10 +222,10 @@ struct Life<'g> {
 
 impl<'g> Life<'g> {
     /// Makes a disk and writes every sector.
-    fn begin(ground: &'g Ground, seed: u64) -> Self {
-        let mut chip = SimulatedNand::new(ground.geometry, NandCosts::default())
+    fn begin(storage: &'g Storage, seed: u64) -> Self {
+        let mut chip = SimulatedNand::new(storage.geometry, NandCosts::default())
             .with_random_bad_blocks(seed, 2);
-        let made = (ground.entry.create)(Box::new(&mut chip), &ground.options());
+        let made = (storage.entry.create)(Box::new(&mut chip), &storage.options());
         let mut disk = made.expect("a disk can be made");
         let mut model = Model::new(disk.geometry());
         for sector in 0..disk.geometry().sectors() {
@@ -238,7 +238,7 @@ impl<'g> Life<'g> {
         let witness = Witness { lives: 1, ..Witness::default() };
         let refusals = if seed.is_multiple_of(4) { 20.0 } else { 1.0 };
         let skewed = seed % 2 == 1;
-        Life { ground, chip, model, random, refusals, skewed, witness }
+        Life { storage, chip, model, random, refusals, skewed, witness }
     }
 
     /// What shall go wrong in the next session, and the program that is torn in its data alone,
@@ -277,7 +277,7 @@ impl<'g> Life<'g> {
         self.chip.arm(plan);
         let random = ChaCha8Rng::seed_from_u64(self.random.random());
         let chip = Hooked { chip: &mut self.chip, hook: HalfTorn { programs_left, random } };
-        let opened = (self.ground.entry.open)(Box::new(chip), &self.ground.options());
+        let opened = (self.storage.entry.open)(Box::new(chip), &self.storage.options());
         let mut disk = match opened {
             Ok(disk) => disk,
             Err(Error::PowerCut) => {
@@ -292,7 +292,7 @@ impl<'g> Life<'g> {
             model: &mut self.model,
             random: &mut self.random,
             witness: &mut self.witness,
-            longest_run: self.ground.longest_run,
+            longest_run: self.storage.longest_run,
             skewed: self.skewed,
         };
         let error = run.until_error();
@@ -310,7 +310,7 @@ impl<'g> Life<'g> {
 
     /// Only a chip that lost many blocks may be full: every sector was written before.
     fn assert_worn(&mut self) {
-        let blocks = self.ground.geometry.blocks();
+        let blocks = self.storage.geometry.blocks();
         let is_bad = |block: &Block| self.chip.is_bad(*block).expect("the block exists");
         let lost = (0..blocks).map(Block).filter(is_bad).count();
         assert!(lost >= blocks as usize / 6, "full, though only {lost} of {blocks} blocks are bad");
@@ -321,7 +321,7 @@ impl<'g> Life<'g> {
         let used_up = !self.chip.is_without_power();
         self.chip.restore_power();
         self.chip.arm(FaultPlan::default());
-        let opened = (self.ground.entry.open)(Box::new(&mut self.chip), &self.ground.options());
+        let opened = (self.storage.entry.open)(Box::new(&mut self.chip), &self.storage.options());
         let mut disk = opened.expect("the disk can be opened");
         learn_all(&mut *disk, &mut self.model).expect("all sectors can be read");
         drop(disk);

@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::life::begin_with;
 use super::run::Run;
 use super::seeds::{chance, mix, random};
-use super::session::{Ground, Part, Play};
+use super::session::{Part, Play, Storage};
 use super::truth::Truth;
 
 /// The number of the session that is cut: no other has it.
@@ -35,7 +35,7 @@ pub(super) struct Which {
 
 /// A device at the start of the short history, and that history.
 struct Short<'c> {
-    ground: Ground<'c>,
+    storage: Storage<'c>,
     saved: Saved,
     truth: Truth,
     seed: u64,
@@ -57,14 +57,14 @@ pub(super) fn play(
         Some(which) => short.replay(which, run),
         None => short.cut_each(run),
     };
-    run.add(&mut short.ground);
+    run.add(&mut short.storage);
     outcome
 }
 
 impl<'c> Short<'c> {
     fn begin(cell: &'c Cell, seed: u64) -> Result<Self, Failure> {
         let choice = |number| chance(cell, seed, CHOICES + number);
-        let mut ground = begin_with(cell, seed, (choice(0) % 3) as u32)?;
+        let mut storage = begin_with(cell, seed, (choice(0) % 3) as u32)?;
         let is_complete = choice(1).is_multiple_of(3) && Size::of(cell, seed) != Size::Tight;
         let actions = 1 + (choice(2) % 5) as u32;
         let mut part =
@@ -72,41 +72,41 @@ impl<'c> Short<'c> {
         if is_complete {
             part.play = Play::Script;
             if let Some(memory) = cell.script_memory() {
-                ground.memory = memory;
+                storage.memory = memory;
             }
-            age(&mut ground, &part)?;
+            age(&mut storage, &part)?;
         }
-        let saved = ground.device.save()?;
-        let truth = ground.truth.clone();
+        let saved = storage.device.save()?;
+        let truth = storage.truth.clone();
         if is_complete {
-            part.actions = complete(&mut ground, &part)?;
-            ground.truth = truth.clone();
-            ground.device.go_back(&saved)?;
+            part.actions = complete(&mut storage, &part)?;
+            storage.truth = truth.clone();
+            storage.device.go_back(&saved)?;
         }
-        Ok(Short { ground, saved, truth, seed, reads: choice(3).is_multiple_of(5), part })
+        Ok(Short { storage, saved, truth, seed, reads: choice(3).is_multiple_of(5), part })
     }
 
     fn cut_each(&mut self, run: &mut Run<'_>) -> Result<(), Failure> {
         let operations = self.operations()?;
-        self.ground.witness.complete += u64::from(self.part.play == Play::Script);
+        self.storage.witness.complete += u64::from(self.part.play == Play::Script);
         let mut cuts: Vec<u64> = (1..=operations + 1).collect();
         // Where the number of cuts is limited, those that are made lie anywhere.
-        cuts.shuffle(&mut random(self.ground.cell, self.seed, NUMBER));
+        cuts.shuffle(&mut random(self.storage.cell, self.seed, NUMBER));
         for cut in cuts {
-            if run.is_over(&self.ground) {
+            if run.is_over(&self.storage) {
                 return Ok(());
             }
             self.cut_at(cut, run)?;
             self.cut_recovery(cut, run)?;
         }
-        self.ground.witness.histories += 1;
+        self.storage.witness.histories += 1;
         Ok(())
     }
 
     /// Plays the history once without a cut; returns how many operations it has.
     fn operations(&mut self) -> Result<u64, Failure> {
-        self.ground.session(&self.part)?;
-        let (operations, changes) = self.ground.device.operations();
+        self.storage.session(&self.part)?;
+        let (operations, changes) = self.storage.device.operations();
         Ok(if self.reads { operations } else { changes })
     }
 
@@ -117,10 +117,10 @@ impl<'c> Short<'c> {
 
     /// Cuts the history at operation `cut`.
     fn cut(&mut self, cut: u64) -> Result<(), Failure> {
-        self.ground.truth = self.truth.clone();
-        self.ground.device.go_back(&self.saved)?;
+        self.storage.truth = self.truth.clone();
+        self.storage.device.go_back(&self.saved)?;
         let fate = self.fate(cut, cut);
-        self.ground.session(&Part { fate, ..self.part }).map(|_| ())
+        self.storage.session(&Part { fate, ..self.part }).map(|_| ())
     }
 
     /// Compares what a cut left, and uses it a little; at times the power goes once more before.
@@ -129,10 +129,10 @@ impl<'c> Short<'c> {
         let chance = mix(self.seed, mix(seed, 3));
         if chance.is_multiple_of(4) {
             let fate = self.fate(chance, 1 + chance / 4 % 24);
-            self.ground.session(&Part { actions: 0, fate, ..random })?;
+            self.storage.session(&Part { actions: 0, fate, ..random })?;
         }
         let fate = Fate { seed, ..Fate::default() };
-        self.ground.session(&Part { actions: (seed % 3) as u32, fate, ..random }).map(|_| ())
+        self.storage.session(&Part { actions: (seed % 3) as u32, fate, ..random }).map(|_| ())
     }
 
     fn cut_at(&mut self, cut: u64, run: &mut Run<'_>) -> Result<(), Failure> {
@@ -144,15 +144,15 @@ impl<'c> Short<'c> {
     /// Cuts the history at `cut`, and then each operation of the recovery.
     fn cut_recovery(&mut self, cut: u64, run: &mut Run<'_>) -> Result<(), Failure> {
         self.cut(cut)?;
-        let (saved, truth) = (self.ground.device.save()?, self.ground.truth.clone());
-        self.ground.recover(cut)?;
-        let (operations, changes) = self.ground.opening;
+        let (saved, truth) = (self.storage.device.save()?, self.storage.truth.clone());
+        self.storage.recover(cut)?;
+        let (operations, changes) = self.storage.opening;
         for again in 1..=(if self.reads { operations } else { changes }) {
-            if run.is_over(&self.ground) {
+            if run.is_over(&self.storage) {
                 return Ok(());
             }
-            self.ground.truth = truth.clone();
-            self.ground.device.go_back(&saved)?;
+            self.storage.truth = truth.clone();
+            self.storage.device.go_back(&saved)?;
             self.cut_again(cut, again, run)?;
         }
         Ok(())
@@ -161,7 +161,7 @@ impl<'c> Short<'c> {
     fn cut_again(&mut self, cut: u64, again: u64, run: &mut Run<'_>) -> Result<(), Failure> {
         run.at_cut(self.seed, Which { cut, again: Some(again) });
         let fate = self.fate(mix(cut, again), again);
-        self.ground.session(&Part { actions: 0, fate, ..self.part })?;
+        self.storage.session(&Part { actions: 0, fate, ..self.part })?;
         self.compare(again)
     }
 
@@ -175,14 +175,14 @@ impl<'c> Short<'c> {
 }
 
 /// Uses a chip until it has no fresh blocks left.
-fn age(ground: &mut Ground<'_>, part: &Part) -> Result<(), Failure> {
+fn age(storage: &mut Storage<'_>, part: &Part) -> Result<(), Failure> {
     let (mut number, mut actions) = (NUMBER + 2, 0);
-    let stand = ground.cell.stand;
-    while stand.is_chip() && ground.device.reclaimed(stand) == 0 {
+    let stand = storage.cell.stand;
+    while stand.is_chip() && storage.device.reclaimed(stand) == 0 {
         if actions >= AGED_WITHIN {
             return Err(Failure::Tame { actions, lacks: vec!["blocks reclaimed"] });
         }
-        ground.session(&Part { number, actions: 200, play: Play::Random, ..*part })?;
+        storage.session(&Part { number, actions: 200, play: Play::Random, ..*part })?;
         number += 1;
         actions += 200;
     }
@@ -191,15 +191,15 @@ fn age(ground: &mut Ground<'_>, part: &Part) -> Result<(), Failure> {
 
 /// Plays the script on until it contains everything; returns how many actions that takes. Twice as
 /// many are tried as the last time, each time from the start.
-fn complete(ground: &mut Ground<'_>, part: &Part) -> Result<u32, Failure> {
-    let saved = ground.device.save()?;
-    let truth = ground.truth.clone();
-    let impossible = ground.cell.impossible();
+fn complete(storage: &mut Storage<'_>, part: &Part) -> Result<u32, Failure> {
+    let saved = storage.device.save()?;
+    let truth = storage.truth.clone();
+    let impossible = storage.cell.impossible();
     let mut actions = 8;
     loop {
-        let before = ground.witness;
-        ground.session(&Part { actions, ..*part })?;
-        let lacks = (ground.witness - before).lacks(&impossible);
+        let before = storage.witness;
+        storage.session(&Part { actions, ..*part })?;
+        let lacks = (storage.witness - before).lacks(&impossible);
         if lacks.is_empty() {
             return Ok(actions);
         }
@@ -207,7 +207,7 @@ fn complete(ground: &mut Ground<'_>, part: &Part) -> Result<u32, Failure> {
             return Err(Failure::Tame { actions, lacks });
         }
         actions = actions * 3 / 2;
-        ground.truth = truth.clone();
-        ground.device.go_back(&saved)?;
+        storage.truth = truth.clone();
+        storage.device.go_back(&saved)?;
     }
 }

@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::found::read_all;
 use super::run::Run;
 use super::seeds::{chance, mix, random};
-use super::session::{Ended, Ground, Part, Play, Stop};
+use super::session::{Ended, Part, Play, Stop, Storage};
 use super::truth::Truth;
 
 /// Sessions on one device.
@@ -33,39 +33,39 @@ const MAKING: u32 = u32::MAX;
 /// Plays the life with this seed.
 pub(super) fn play(cell: &Cell, seed: u64, run: &mut Run<'_>) -> Result<(), Failure> {
     run.at_session(seed, 0);
-    let mut ground = begin(cell, seed)?;
-    let outcome = sessions(&mut ground, seed, run);
-    run.add(&mut ground);
+    let mut storage = begin(cell, seed)?;
+    let outcome = sessions(&mut storage, seed, run);
+    run.add(&mut storage);
     outcome
 }
 
-fn sessions(ground: &mut Ground<'_>, seed: u64, run: &mut Run<'_>) -> Result<(), Failure> {
+fn sessions(storage: &mut Storage<'_>, seed: u64, run: &mut Run<'_>) -> Result<(), Failure> {
     for number in 1..=SESSIONS_MOST {
-        if run.is_over(ground) {
+        if run.is_over(storage) {
             break;
         }
         run.at_session(seed, number);
-        let part = part(ground.cell, seed, number);
+        let part = part(storage.cell, seed, number);
         // It need not be opened with the memory that it had before.
-        ground.memory = [1, 2, 4, 16][(mix(seed, number.into()) % 4) as usize];
-        if ground.session(&part)? == Ended::Worn {
+        storage.memory = [1, 2, 4, 16][(mix(seed, number.into()) % 4) as usize];
+        if storage.session(&part)? == Ended::Worn {
             return Ok(());
         }
     }
     // What the last cut left is compared too.
-    let last = Part { actions: 0, fate: Fate::default(), ..part(ground.cell, seed, 0) };
-    ground.session(&last).map(|_| ())
+    let last = Part { actions: 0, fate: Fate::default(), ..part(storage.cell, seed, 0) };
+    storage.session(&last).map(|_| ())
 }
 
 /// Sessions of the life with this seed, one after the other, as the start of something else.
-pub(super) fn begin_with(cell: &Cell, seed: u64, count: u32) -> Result<Ground<'_>, Failure> {
-    let mut ground = begin(cell, seed)?;
+pub(super) fn begin_with(cell: &Cell, seed: u64, count: u32) -> Result<Storage<'_>, Failure> {
+    let mut storage = begin(cell, seed)?;
     for number in 1..=count {
         let mut part = part(cell, seed, number);
         part.fate.refusals = 0.0;
-        ground.session(&part)?;
+        storage.session(&part)?;
     }
-    Ok(ground)
+    Ok(storage)
 }
 
 fn part(cell: &Cell, seed: u64, number: u32) -> Part {
@@ -88,32 +88,32 @@ fn fate(chance: u64, random: &mut ChaCha8Rng) -> Fate {
 }
 
 /// A device with an index on it, which was made once or more often, with cuts on the way.
-fn begin(cell: &Cell, seed: u64) -> Result<Ground<'_>, Failure> {
-    let mut ground = Ground::new(cell, seed)?;
+fn begin(cell: &Cell, seed: u64) -> Result<Storage<'_>, Failure> {
+    let mut storage = Storage::new(cell, seed)?;
     let mut random = random(cell, seed, MAKING);
     if random.random_ratio(1, 4) {
         // What an earlier index left on the device must not come back.
-        ground.device.start(&Fate::default());
-        made(&mut ground, &mut random)?;
-        ground.device.cut_power()?;
-        ground.session(&Part { fate: Fate::default(), ..part(cell, seed, MAKING) })?;
+        storage.device.start(&Fate::default());
+        made(&mut storage, &mut random)?;
+        storage.device.cut_power()?;
+        storage.session(&Part { fate: Fate::default(), ..part(cell, seed, MAKING) })?;
     }
     if random.random_ratio(1, 3) {
         let cut = Some(Cut::Change(random.random_range(1..=120)));
         let fate = Fate { seed: random.random(), cut, ..Fate::default() };
-        if make_and_cut(&mut ground, &fate, &mut random)? {
-            return Ok(ground);
+        if make_and_cut(&mut storage, &fate, &mut random)? {
+            return Ok(storage);
         }
     }
-    ground.device.start(&Fate::default());
-    made(&mut ground, &mut random)?;
-    ground.device.cut_power()?;
-    Ok(ground)
+    storage.device.start(&Fate::default());
+    made(&mut storage, &mut random)?;
+    storage.device.cut_power()?;
+    Ok(storage)
 }
 
 /// Makes an index where nothing goes wrong.
-fn made(ground: &mut Ground<'_>, random: &mut ChaCha8Rng) -> Result<(), Failure> {
-    match make(ground, random) {
+fn made(storage: &mut Storage<'_>, random: &mut ChaCha8Rng) -> Result<(), Failure> {
+    match make(storage, random) {
         Ok(()) => Ok(()),
         Err(Stop::Failed(failure)) => Err(failure),
         Err(Stop::Cut) => Err(Failure::Make(device::Error::PowerCut.into())),
@@ -121,51 +121,51 @@ fn made(ground: &mut Ground<'_>, random: &mut ChaCha8Rng) -> Result<(), Failure>
     }
 }
 
-fn make(ground: &mut Ground<'_>, random: &mut ChaCha8Rng) -> Result<(), Stop> {
-    let cell = ground.cell;
+fn make(storage: &mut Storage<'_>, random: &mut ChaCha8Rng) -> Result<(), Stop> {
+    let cell = storage.cell;
     let mut actor =
-        Actor::new(cell, ground.keys, MAKING, super::seeds::random(cell, random.random(), MAKING));
+        Actor::new(cell, storage.keys, MAKING, super::seeds::random(cell, random.random(), MAKING));
     // Where there is hardly room it is not known how much of it a load finds.
-    let is_loaded = random.random_ratio(2, 3) && !ground.is_tight();
+    let is_loaded = random.random_ratio(2, 3) && !storage.is_tight();
     let sorted = if is_loaded { actor.sorted() } else { Vec::new() };
-    ground.make(sorted)
+    storage.make(sorted)
 }
 
 /// Makes an index while the power may go; true if there is one then that can be used.
 fn make_and_cut(
-    ground: &mut Ground<'_>,
+    storage: &mut Storage<'_>,
     fate: &Fate,
     random: &mut ChaCha8Rng,
 ) -> Result<bool, Failure> {
-    ground.device.start(fate);
-    match make(ground, random) {
+    storage.device.start(fate);
+    match make(storage, random) {
         Ok(()) => {
-            ground.device.cut_power()?;
+            storage.device.cut_power()?;
             return Ok(true);
         }
-        Err(Stop::Failed(Failure::Findings(_))) if ground.device.is_without_power() => {}
+        Err(Stop::Failed(Failure::Findings(_))) if storage.device.is_without_power() => {}
         Err(Stop::Cut) => {}
         Err(Stop::Worn | Stop::Refused) => return Ok(false),
         Err(Stop::Failed(failure)) => return Err(failure),
     }
-    ground.witness.cuts += 1;
-    ground.witness.cuts_while_making += 1;
-    ground.device.start(&Fate::default());
-    let (cell, memory, most) = (ground.cell, ground.memory, ground.most());
-    let was_made = ground.truth.open_events() > 0 || !ground.truth.latest().entries.is_empty();
-    let found = match ground.device.index(cell, How::Open, memory) {
+    storage.witness.cuts += 1;
+    storage.witness.cuts_while_making += 1;
+    storage.device.start(&Fate::default());
+    let (cell, memory, most) = (storage.cell, storage.memory, storage.most());
+    let was_made = storage.truth.open_events() > 0 || !storage.truth.latest().entries.is_empty();
+    let found = match storage.device.index(cell, How::Open, memory) {
         Ok(mut index) => read_all(&mut *index, most),
         // Before it was made there is nothing to open, or what stood there before.
         Err(_) if !was_made => return Ok(false),
         Err(error) => return Err(Failure::Open(error)),
     };
-    ground.device.cut_power()?;
+    storage.device.cut_power()?;
     match found {
         Ok(found) => {
-            let learned = ground.truth.learn(&found);
+            let learned = storage.truth.learn(&found);
             if learned.is_err() && !was_made {
                 // The index that stood there before.
-                ground.truth = Truth::default();
+                storage.truth = Truth::default();
                 return Ok(false);
             }
             learned.map(|_| true).map_err(Failure::Lost)

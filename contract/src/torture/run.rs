@@ -12,7 +12,7 @@ use super::each::{self, Which};
 use super::failure::Failure;
 use super::id::{Play, ReplayId};
 use super::life;
-use super::session::Ground;
+use super::session::Storage;
 use super::witness::Witness;
 
 /// After so many failures a cell is given up.
@@ -116,9 +116,9 @@ impl<'r> Run<'r> {
         self.at.set(Play::Each { seed, which });
     }
 
-    /// True if the history on `ground` shall end.
-    pub(super) fn is_over(&self, ground: &Ground<'_>) -> bool {
-        let cuts = ground.witness.cuts;
+    /// True if the history on `storage` shall end.
+    pub(super) fn is_over(&self, storage: &Storage<'_>) -> bool {
+        let cuts = storage.witness.cuts;
         self.watcher.advance(cuts - self.told.replace(cuts));
         let is_last = match (self.at.get(), self.last_session) {
             (Play::Life { session, .. }, Some(last)) => session >= last,
@@ -128,11 +128,11 @@ impl<'r> Run<'r> {
     }
 
     /// Adds what a history did.
-    pub(super) fn add(&mut self, ground: &mut Ground<'_>) {
-        let cuts = ground.witness.cuts;
+    pub(super) fn add(&mut self, storage: &mut Storage<'_>) {
+        let cuts = storage.witness.cuts;
         self.watcher.advance(cuts - self.told.replace(0));
-        self.row.witness += ground.witness;
-        self.row.faults += ground.device.faults();
+        self.row.witness += storage.witness;
+        self.row.faults += storage.device.faults();
     }
 
     /// Plays one history; a failure goes into the row.

@@ -137,7 +137,7 @@ pub(super) enum Ended {
 }
 
 /// A device and what the index on it may hold.
-pub(super) struct Ground<'c> {
+pub(super) struct Storage<'c> {
     pub(super) cell: &'c Cell,
     pub(super) device: Device,
     pub(super) truth: Truth,
@@ -153,10 +153,10 @@ pub(super) struct Ground<'c> {
     pub(super) actions: u32,
 }
 
-impl<'c> Ground<'c> {
+impl<'c> Storage<'c> {
     pub(super) fn new(cell: &'c Cell, seed: u64) -> Result<Self, Failure> {
         let size = Size::of(cell, seed);
-        Ok(Ground {
+        Ok(Storage {
             cell,
             device: Device::new(cell, seed)?,
             truth: Truth::default(),

@@ -275,7 +275,7 @@ impl Case {
 
     /// The device under the case, empty.
     #[must_use]
-    pub fn ground(&self, bytes: u64) -> Ground {
+    pub fn storage(&self, bytes: u64) -> Storage {
         // Room for the journal, and for the images of pages, of which a small device keeps many.
         let bytes = if self.durability == Durability::None { bytes } else { 4 * bytes };
         let pages_per_block = 16;
@@ -292,14 +292,14 @@ impl Case {
             Stand::Ram | Stand::Growing => {
                 let sectors = bytes / u64::from(self.page_bytes);
                 let disk = SectorGeometry::new(self.page_bytes, sectors).expect("it is sound");
-                Ground::Ram(match self.stand {
+                Storage::Ram(match self.stand {
                     Stand::Growing => RamDisk::growing(disk),
                     _ => RamDisk::new(disk),
                 })
             }
             Stand::Nand | Stand::Ftl(_) => {
                 let chip = SimulatedNand::new(geometry, NandCosts::default());
-                Ground::Nand(Box::new(chip))
+                Storage::Nand(Box::new(chip))
             }
         }
     }
@@ -338,21 +338,21 @@ impl Case {
         options
     }
 
-    /// Makes the index on `ground`, or opens it.
+    /// Makes the index on `storage`, or opens it.
     #[must_use]
-    pub fn index<'g>(&self, ground: &'g mut Ground, open: bool) -> Box<dyn Index + 'g> {
-        self.index_over(ground, open, |disk| disk)
+    pub fn index<'g>(&self, storage: &'g mut Storage, open: bool) -> Box<dyn Index + 'g> {
+        self.index_over(storage, open, |disk| disk)
     }
 
     /// As [`Case::index`], with `wrap` around the disk that the tree stands on.
     #[must_use]
     pub fn index_over<'g>(
         &self,
-        ground: &'g mut Ground,
+        storage: &'g mut Storage,
         open: bool,
         wrap: impl FnOnce(Box<dyn Sectors + 'g>) -> Box<dyn Sectors + 'g>,
     ) -> Box<dyn Index + 'g> {
-        let made = self.try_index_over(ground, open, wrap);
+        let made = self.try_index_over(storage, open, wrap);
         made.unwrap_or_else(|error| panic!("{}: {error}\n{}", self.name(), self.replay()))
     }
 
@@ -362,11 +362,11 @@ impl Case {
     /// The tree refuses the device.
     pub fn try_index_over<'g>(
         &self,
-        ground: &'g mut Ground,
+        storage: &'g mut Storage,
         open: bool,
         wrap: impl FnOnce(Box<dyn Sectors + 'g>) -> Box<dyn Sectors + 'g>,
     ) -> index::Result<Box<dyn Index + 'g>> {
-        let medium = self.medium(ground, open, wrap);
+        let medium = self.medium(storage, open, wrap);
         let shape = match &medium {
             device::Medium::Nand(nand) => MediumShape::Nand(nand.geometry()),
             device::Medium::Sectors(disk) => MediumShape::Sectors(disk.geometry()),
@@ -377,24 +377,24 @@ impl Case {
 
     fn medium<'g>(
         &self,
-        ground: &'g mut Ground,
+        storage: &'g mut Storage,
         open: bool,
         wrap: impl FnOnce(Box<dyn Sectors + 'g>) -> Box<dyn Sectors + 'g>,
     ) -> device::Medium<'g> {
-        match (ground, self.stand) {
-            (Ground::Ram(disk), _) => device::Medium::Sectors(wrap(Box::new(disk))),
-            (Ground::Nand(nand), Stand::Ftl(entry)) => {
+        match (storage, self.stand) {
+            (Storage::Ram(disk), _) => device::Medium::Sectors(wrap(Box::new(disk))),
+            (Storage::Nand(nand), Stand::Ftl(entry)) => {
                 let make = if open { entry.open } else { entry.create };
                 let disk = make(Box::new(nand), &ftl::Options::default());
                 device::Medium::Sectors(wrap(disk.expect("the translation layer works")))
             }
-            (Ground::Nand(nand), _) => device::Medium::Nand(Box::new(nand)),
+            (Storage::Nand(nand), _) => device::Medium::Nand(Box::new(nand)),
         }
     }
 }
 
 /// A device that outlives the indexes on it.
-pub enum Ground {
+pub enum Storage {
     /// A disk in memory.
     Ram(RamDisk),
     /// A simulated chip.

@@ -38,7 +38,7 @@ struct History<'c> {
 /// # Panics
 /// An answer is not what the model says, an invariant is broken, or an operation fails.
 pub fn run(case: &Case) {
-    let mut ground = case.ground(2 << 20);
+    let mut storage = case.storage(2 << 20);
     let mut history = History {
         case,
         random: ChaCha8Rng::seed_from_u64(case.seed),
@@ -47,7 +47,7 @@ pub fn run(case: &Case) {
         node_bytes: node_bytes(case),
         keys: keys(case),
     };
-    let mut index = case.index(&mut ground, false);
+    let mut index = case.index(&mut storage, false);
     if case.seed.is_multiple_of(2) {
         history.load(&mut *index);
     }
@@ -58,7 +58,7 @@ pub fn run(case: &Case) {
         history.inspect(&mut *index);
         index.close().expect("it closes");
         drop(index);
-        index = case.index(&mut ground, true);
+        index = case.index(&mut storage, true);
         history.inspect(&mut *index);
     }
     history.empty(&mut *index);

@@ -12,7 +12,7 @@ mod history;
 mod model;
 mod saved;
 
-pub use case::{Case, Ground, MemoryLevel, Shape, Stand, cases, cases_on_small_chips, find};
+pub use case::{Case, MemoryLevel, Shape, Stand, Storage, cases, cases_on_small_chips, find};
 pub(crate) use case::{SHAPES, other_waiting, parameter_sets};
 pub use history::run;
 pub use model::Model;

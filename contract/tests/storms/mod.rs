@@ -1,7 +1,7 @@
 //! Storms of power cuts for layers that map blocks.
 
 use device::{Geometry, ProgramOrder};
-use flashtree_contract::power_cuts::{Ground, Storm, Witness, check};
+use flashtree_contract::power_cuts::{Storage, Storm, Witness, check};
 
 /// Plays 10,000 cuts on small chips with and without an order of programming, and checks that
 /// enough went wrong. With `FLASHTREE_SEED` one life of each chip is played, and not counted.
@@ -19,8 +19,8 @@ pub(crate) fn storm(layer: &str, spare_bytes: u32, test: &'static str) -> Witnes
         let longest_run = u64::from(pages_per_block) - if spare_bytes == 0 { 2 } else { 0 };
         let entry = ftl::find(layer).unwrap();
         let parameters = &[("logs", "3"), ("over-provision", "0.4")];
-        let ground = Ground { entry, parameters, geometry, longest_run };
-        all += check(&ground, Storm { cuts: 4000, cuts_per_life: 200, test });
+        let storage = Storage { entry, parameters, geometry, longest_run };
+        all += check(&storage, Storm { cuts: 4000, cuts_per_life: 200, test });
     }
     if is_replay() {
         return all;

@@ -77,8 +77,7 @@ impl Checkpoints {
 
     /// Refuses a name that no checkpoint can get.
     pub(super) fn check_name(&self, name: &str) -> Result<()> {
-        let too_many =
-            "the memory has no room for another checkpoint: forget one first, or give more memory";
+        let too_many = "the memory has no room for another checkpoint";
         check_checkpoint_name(name, &self.names, (self.names_most, too_many))
     }
 

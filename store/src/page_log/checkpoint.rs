@@ -78,7 +78,7 @@ impl Checkpoints {
 
     /// Refuses a name that no checkpoint can get.
     pub(super) fn check_name(&self, name: &str) -> Result<()> {
-        let too_many = "8 checkpoints are kept already, as many as on raw flash: forget one first";
+        let too_many = "8 checkpoints are kept, the most on raw flash";
         check_checkpoint_name(name, &self.names, (NAMES_MOST, too_many))
     }
 

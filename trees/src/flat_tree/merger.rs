@@ -29,7 +29,7 @@ pub(super) trait Load<G>: Sorted {
     ///
     /// # Errors
     /// The device failed, or a page is damaged.
-    fn load(&mut self, ground: &mut G, direction: Direction) -> Result<bool>;
+    fn load(&mut self, storage: &mut G, direction: Direction) -> Result<bool>;
 }
 
 /// The way of a cursor over what waits in memory.
@@ -54,7 +54,7 @@ impl<S: Sorted> Merger<S> {
     }
 
     /// Goes to the next key; false behind the last.
-    pub(super) fn advance<G>(&mut self, ground: &mut G) -> Result<bool>
+    pub(super) fn advance<G>(&mut self, storage: &mut G) -> Result<bool>
     where
         S: Load<G>,
     {
@@ -63,7 +63,7 @@ impl<S: Sorted> Merger<S> {
             if self.present >> place & 1 == 1 {
                 source.pass(direction);
             }
-            source.load(ground, direction)?;
+            source.load(storage, direction)?;
         }
         self.present = 0;
         let mut first: Option<&[u8]> = None;

@@ -9,9 +9,9 @@ use core::fmt::Display;
 use device::Cause;
 use store::{OverflowValue, node};
 
-use super::ground::Ground;
 use super::layout::{NodeId, damaged};
 use super::nodes::Nodes;
+use super::storage::Storage;
 use crate::btree::{self, At, Edit, HEIGHT_MOST, Node, NodeSource, Path};
 use index::{Error, Result};
 
@@ -86,7 +86,7 @@ pub(super) enum Toward<'k> {
 
 /// The nodes, what they stand on, and the way that was walked last.
 pub(super) struct BareTree<'d> {
-    pub(super) log: Ground<'d>,
+    pub(super) log: Storage<'d>,
     pub(super) nodes: Nodes,
     pub(super) levels_a_buffer: u8,
     pub(super) root: NodeId,
@@ -107,7 +107,7 @@ pub(super) struct BareTree<'d> {
 impl<'d> BareTree<'d> {
     /// A tree on `log` that has no node yet.
     pub(super) fn new(
-        log: Ground<'d>,
+        log: Storage<'d>,
         nodes: Nodes,
         levels_a_buffer: u8,
         key_bytes: usize,

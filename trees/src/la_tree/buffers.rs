@@ -15,9 +15,9 @@ use super::buffer_pool::{BufferId, BufferPool, PoolSize};
 use super::chunks::Chunked;
 use super::cost::{Ratio, SHORT_ABOVE, Subtree};
 use super::counters::BufferCounters;
-use super::ground::Ground;
 use super::layout::{FRAGMENT_HEADER_BYTES, Owner, PageShape};
 use super::policy::{Decision, Estimate, Policy, Registers};
+use super::storage::Storage;
 use super::stream::{Form, GROUP, Pending};
 use super::table::BufferRecord;
 use device::{Cause, Page};
@@ -200,7 +200,7 @@ impl Buffers {
     }
 
     /// A number for the owner of a chain, which none had before.
-    fn owner(&mut self, log: &Ground<'_>) -> Result<Owner> {
+    fn owner(&mut self, log: &Storage<'_>) -> Result<Owner> {
         let full = store::Error::Full { pages: u64::from(log.usable_pages()) };
         let owner = Owner(self.next_owner);
         self.next_owner = self.next_owner.checked_add(1).ok_or(full)?;
@@ -208,7 +208,7 @@ impl Buffers {
     }
 
     /// Buffer `number` is one of a new node from now on.
-    pub(super) fn begin(&mut self, log: &Ground<'_>, number: u32, is_leaf: bool) -> Result<()> {
+    pub(super) fn begin(&mut self, log: &Storage<'_>, number: u32, is_leaf: bool) -> Result<()> {
         let owner = self.owner(log)?;
         self.set_record(number, BufferRecord::new(owner, 1, is_leaf));
         Ok(())
@@ -289,7 +289,7 @@ impl Buffers {
     /// Appends `entry` to buffer `number`; other entries may have to leave the pool for it.
     pub(super) fn append(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         number: u32,
         entry: &Pending<'_>,
         cause: Cause,
@@ -314,7 +314,7 @@ impl Buffers {
     }
 
     /// Writes all that buffer `number` has in the pool to flash.
-    pub(super) fn evict(&mut self, log: &mut Ground<'_>, number: u32, cause: Cause) -> Result<()> {
+    pub(super) fn evict(&mut self, log: &mut Storage<'_>, number: u32, cause: Cause) -> Result<()> {
         while self.pool.held(BufferId(number)).entries > 0 {
             self.write_page(log, Some(number), cause)?;
         }
@@ -332,7 +332,7 @@ impl Buffers {
     }
 
     /// Buffer `number` is empty from now on; its chain stays on flash.
-    pub(super) fn begin_anew(&mut self, log: &Ground<'_>, number: u32) -> Result<()> {
+    pub(super) fn begin_anew(&mut self, log: &Storage<'_>, number: u32) -> Result<()> {
         let record = self.record(number);
         self.pool.clear(BufferId(number));
         let owner = self.owner(log)?;

@@ -32,9 +32,9 @@ use device::{Cause, Page};
 use store::PageKind;
 
 use super::buffers::{Buffers, Chain};
-use super::ground::Ground;
 use super::layout::{CHUNK_HEADER, Place, damaged};
 use super::nodes::Nodes;
+use super::storage::Storage;
 use super::table::{BufferRecord, NodeTable, Table};
 use index::{Error, Result};
 
@@ -56,7 +56,7 @@ struct Stored {
 
 /// What of a tree is written at a checkpoint.
 pub(super) struct State<'s, 'd> {
-    pub(super) log: &'s mut Ground<'d>,
+    pub(super) log: &'s mut Storage<'d>,
     pub(super) nodes: &'s mut Nodes,
     pub(super) buffers: &'s mut Buffers,
 }
@@ -228,7 +228,7 @@ impl State<'_, '_> {
 
 /// Programs `bytes` as the page of a chunk; `seal` completes it for a page.
 fn append(
-    log: &mut Ground<'_>,
+    log: &mut Storage<'_>,
     (kind, chunk): (u8, u32),
     bytes: &mut [u8],
     seal: &mut dyn FnMut(Page, &mut [u8]),
@@ -252,7 +252,7 @@ fn append(
 
 /// Reads the page of a chunk into `bytes`; returns where what it holds begins.
 fn read(
-    log: &mut Ground<'_>,
+    log: &mut Storage<'_>,
     (kind, chunk): (u8, u32),
     page: Page,
     bytes: &mut [u8],

@@ -1,6 +1,6 @@
 //! Emptying buffers (figure 3(c), section 2.3).
 //!
-//! A buffer is read once and sorted ([`Flight`](super::flight::Flight)), and its entries go down
+//! A buffer is read once and sorted ([`Emptying`](super::emptying::Emptying)), and its entries go down
 //! path by path in the order of their keys: to the buffers at the next buffered level, or to the
 //! leaves. What is then too large is listed, and emptied one after the other. On a disk pages of
 //! fragments are given back as they are read.
@@ -221,7 +221,7 @@ impl LaTree<'_> {
 
     /// Walks the way to node `id`, which has a buffer; returns its level.
     pub(super) fn find_buffer(&mut self, id: NodeId, cause: Cause) -> Result<u8> {
-        let key = &mut self.flight.entry.key;
+        let key = &mut self.emptying.entry.key;
         let (level, count) = self.bare.first_key(id, key, cause)?;
         if let (0, Some(number)) = (count, id.buffer()) {
             // Any key of the buffer of an empty leaf: no other has its entries.
@@ -256,7 +256,7 @@ impl LaTree<'_> {
                 None => return Ok(()),
             }
         }
-        let sorter = &mut self.flight.sorter;
+        let sorter = &mut self.emptying.sorter;
         self.buffers.write_run(&mut self.bare.log, number, sorter, Cause::Flush)
     }
 
@@ -264,19 +264,19 @@ impl LaTree<'_> {
     /// buffer empty.
     pub(super) fn take_off(&mut self, number: u32, cause: Cause) -> Result<()> {
         let from = (number, &self.bare.bounds);
-        let fits = self.flight.take_off(&mut self.bare.log, &mut self.buffers, from, cause)?;
+        let fits = self.emptying.take_off(&mut self.bare.log, &mut self.buffers, from, cause)?;
         self.counters.emptied_in_parts += u64::from(!fits);
         Ok(())
     }
 
     /// Goes on to the next entry that goes down; false after the last.
     pub(super) fn next_in_flight(&mut self, cause: Cause) -> Result<bool> {
-        self.flight.next(&mut self.bare.log, &mut self.buffers, cause)
+        self.emptying.next(&mut self.bare.log, &mut self.buffers, cause)
     }
 
     /// Goes to the node at `level` where the next entry belongs.
     fn go_down(&mut self, level: u8, cause: Cause) -> Result<NodeId> {
-        let key = &self.flight.entry.key;
+        let key = &self.emptying.entry.key;
         if self.top.restructured || !self.top.bounds.contains(key) {
             self.top.level = self.top.level.min(self.bare.height - 1);
             self.bare.descend(self.top.level, key, cause)?;
@@ -297,7 +297,7 @@ impl LaTree<'_> {
     ) -> Result<()> {
         let mut child = None;
         while self.next_in_flight(cause)? {
-            if without != Some(self.flight.entry.key.as_slice()) {
+            if without != Some(self.emptying.entry.key.as_slice()) {
                 child = Some(self.hand_to_buffer(child, level, cause)?);
             }
         }
@@ -305,7 +305,7 @@ impl LaTree<'_> {
         Ok(())
     }
 
-    /// Appends the entry in flight to the buffer at `level` where it belongs: to that of `child`,
+    /// Appends the entry on its way to the buffer at `level` where it belongs: to that of `child`,
     /// if the entry before it went there and it does, too. Returns the buffer.
     pub(super) fn hand_to_buffer(
         &mut self,
@@ -313,7 +313,7 @@ impl LaTree<'_> {
         level: u8,
         cause: Cause,
     ) -> Result<u32> {
-        let number = match child.filter(|_| self.bare.bounds.contains(&self.flight.entry.key)) {
+        let number = match child.filter(|_| self.bare.bounds.contains(&self.emptying.entry.key)) {
             Some(number) => number,
             None => {
                 self.batch_came(child);
@@ -326,7 +326,7 @@ impl LaTree<'_> {
                 number
             }
         };
-        self.buffers.append(&mut self.bare.log, number, &self.flight.entry.pending(), cause)?;
+        self.buffers.append(&mut self.bare.log, number, &self.emptying.entry.pending(), cause)?;
         Ok(number)
     }
 
@@ -346,7 +346,7 @@ impl LaTree<'_> {
         let (mut changed, mut at_leaf) = (0, false);
         while self.next_in_flight(cause)? {
             loop {
-                if !at_leaf || !self.bare.bounds.contains(&self.flight.entry.key) {
+                if !at_leaf || !self.bare.bounds.contains(&self.emptying.entry.key) {
                     if at_leaf {
                         self.rebalance_leaf(cause)?;
                     }
@@ -384,7 +384,7 @@ impl LaTree<'_> {
     /// was made.
     fn apply_to_leaf(&mut self, cause: Cause) -> Result<bool> {
         let leaf = self.bare.path.at(0).id;
-        let entry = &self.flight.entry;
+        let entry = &self.emptying.entry;
         let node = self.bare.node_at(leaf, 0, cause)?;
         let (found, value) = (node.search(&entry.key), entry.stored());
         let known = found.ok().map(|place| node.value(place));
@@ -436,7 +436,7 @@ impl LaTree<'_> {
         }
         let left = |at| Halves { at, next_is_right: at == count };
         let middle = split_middle(&codec, node);
-        let follow = self.flight.peek(count * usize::from(100 - 2 * QUARTER) / 100);
+        let follow = self.emptying.peek(count * usize::from(100 - 2 * QUARTER) / 100);
         let Some(follow) = follow.filter(|entry| self.bare.bounds.contains(entry.key)) else {
             return Ok(left(middle));
         };

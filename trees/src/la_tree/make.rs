@@ -15,10 +15,9 @@ use super::cost::Estimator;
 use super::counters::Counters;
 use super::disk::Disk;
 use super::empty_buffer::{PutBack, Top};
-use super::flight::Flight;
+use super::emptying::Emptying;
 use super::footprint::footprint;
 use super::generation::Generation;
-use super::ground::Ground;
 use super::layout::PIECE_BYTES;
 use super::limits::Limits;
 use super::nodes::Nodes;
@@ -26,33 +25,34 @@ use super::plan::{self, Plan};
 use super::rebalance::Lean;
 use super::sharing::Sharing;
 use super::sorter::Sorter;
+use super::storage::Storage;
 use super::stream::Form;
 use crate::btree::CHILD_BYTES;
 use index::{Durable, Index, Result, Tree};
 use index::{MediumShape, Options};
 
 pub(super) fn create<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let (ground, plan) = match medium {
+    let (storage, plan) = match medium {
         Medium::Nand(chip) => create_on_flash(chip, options)?,
         Medium::Sectors(disk) => create_on_disk(disk, options)?,
     };
-    let mut tree = LaTree::over(ground, plan)?;
+    let mut tree = LaTree::over(storage, plan)?;
     tree.plant()?;
     Ok(Box::new(Durable::create(tree)?))
 }
 
 pub(super) fn open<'d>(medium: Medium<'d>, options: &Options) -> Result<Box<dyn Index + 'd>> {
-    let (ground, plan, record) = match medium {
+    let (storage, plan, record) = match medium {
         Medium::Nand(chip) => open_on_flash(chip, options)?,
         Medium::Sectors(disk) => open_on_disk(disk, options)?,
     };
-    let mut tree = LaTree::over(ground, plan)?;
+    let mut tree = LaTree::over(storage, plan)?;
     tree.restore(&record)?;
     tree.check_tables_now()?;
     Ok(Box::new(Durable::open(tree)?))
 }
 
-fn create_on_flash<'d>(chip: Box<dyn Nand + 'd>, options: &Options) -> Result<(Ground<'d>, Plan)> {
+fn create_on_flash<'d>(chip: Box<dyn Nand + 'd>, options: &Options) -> Result<(Storage<'d>, Plan)> {
     let geometry = chip.geometry();
     let choices = plan::choices(options, geometry)?;
     let plan = Plan::new(options, options.shape, choices, geometry)?;
@@ -62,13 +62,13 @@ fn create_on_flash<'d>(chip: Box<dyn Nand + 'd>, options: &Options) -> Result<(G
     let mut log = PageLog::create(chip, &options.page_log())?;
     medium.check_units(log.good_blocks(), needs)?;
     log.give_back_at_rollback();
-    Ok((Ground::Chip(log), plan))
+    Ok((Storage::Chip(log), plan))
 }
 
 fn open_on_flash<'d>(
     chip: Box<dyn Nand + 'd>,
     options: &Options,
-) -> Result<(Ground<'d>, Plan, Vec<u8>)> {
+) -> Result<(Storage<'d>, Plan, Vec<u8>)> {
     let geometry = chip.geometry();
     let (mut log, record) = PageLog::open_with(chip, &options.page_log())?;
     let (shape, choices) = checkpoint_state::describe(&record)?;
@@ -77,14 +77,14 @@ fn open_on_flash<'d>(
     let plan = Plan::new(&options, shape, choices, geometry)?;
     plan.check_memory()?;
     log.give_back_at_rollback();
-    Ok((Ground::Chip(log), plan, record))
+    Ok((Storage::Chip(log), plan, record))
 }
 
 /// Makes `disk` ready for an empty tree.
 fn create_on_disk<'d>(
     disk: Box<dyn Sectors + 'd>,
     options: &Options,
-) -> Result<(Ground<'d>, Plan)> {
+) -> Result<(Storage<'d>, Plan)> {
     let geometry = disk.geometry();
     let choices = plan::disk::choices(options, geometry)?;
     let durability = options.durability.unwrap_or_default();
@@ -93,14 +93,14 @@ fn create_on_disk<'d>(
     let needs = |like| footprint(options, like);
     MediumShape::Sectors(geometry).check_units(geometry.sectors(), needs)?;
     let file = PageFile::create(disk, &options.page_file(choices.node_bytes, bytes))?;
-    Ok((Ground::Disk(Box::new(Disk::new(file))), plan))
+    Ok((Storage::Disk(Box::new(Disk::new(file))), plan))
 }
 
 /// Opens `disk`, and reads the root record of its tree.
 fn open_on_disk<'d>(
     mut disk: Box<dyn Sectors + 'd>,
     options: &Options,
-) -> Result<(Ground<'d>, Plan, Vec<u8>)> {
+) -> Result<(Storage<'d>, Plan, Vec<u8>)> {
     let geometry = disk.geometry();
     let found = PageFile::describe(&mut *disk)?;
     let (shape, choices) = checkpoint_state::describe(&found.root_head)?;
@@ -110,12 +110,12 @@ fn open_on_disk<'d>(
     let (plan, bytes) = plan::disk::plan(options, shape, (choices, found.durability), geometry)?;
     plan.check_memory()?;
     let (file, record) = PageFile::open(disk, &options.page_file(found.page_bytes, bytes))?;
-    Ok((Ground::Disk(Box::new(Disk::new(file))), plan, record))
+    Ok((Storage::Disk(Box::new(Disk::new(file))), plan, record))
 }
 
 impl<'d> LaTree<'d> {
     /// A tree on `log` that has no node yet.
-    fn over(log: Ground<'d>, plan: Plan) -> Result<Self> {
+    fn over(log: Storage<'d>, plan: Plan) -> Result<Self> {
         let form = Form::new(plan.shape);
         let what = "they can't hold four entries";
         let bytes = plan.pages.node_bytes();
@@ -132,7 +132,7 @@ impl<'d> LaTree<'d> {
             limits: Limits::new(plan.shape, key_most, plan.entry_most, log.is_disk()),
             bare: BareTree::new(log, nodes, plan.levels_a_buffer, most),
             buffers: Buffers::new(form, plan.pages, &plan.sizes),
-            flight: Flight::new(sorter, most),
+            emptying: Emptying::new(sorter, most),
             policy: plan.policy,
             estimator: Estimator::new(units, plan.basis),
             room: Box::default(),

@@ -7,12 +7,12 @@
 //! One `put`, from top to bottom (`operations`): it is appended to the root's buffer (`buffers`),
 //! which holds entries in memory until the pool is full. When a buffer is too large, or a lookup
 //! finds that it should have been emptied before, it is emptied (`empty_buffer`): it is sorted
-//! (`flight`), and handed to the buffers at the next buffered level or to the leaves. Leaves split,
+//! (`emptying`), and handed to the buffers at the next buffered level or to the leaves. Leaves split,
 //! borrow and merge (`rebalance`). On raw flash nodes are small, never stay where they were, and
 //! are found by a table (`nodes`); on a disk they are pages, rewritten in place (`disk`).
 //!
 //! No part knows the tree, and none a part that stands on it: `bare_tree` has the nodes and walks
-//! over them, `buffers` what waits, `flight` what goes down, `generation` what is to leave old
+//! over them, `buffers` what waits, `emptying` what goes down, `generation` what is to leave old
 //! pages, `census` and `room` count, `sharing` lends memory, `checkpoint_state` writes what is in
 //! memory only. `operations`, `empty_buffer`, `rebalance`, `reclaim`, `compaction`, `load` and
 //! `make` are the tree's own, and `scan`, `check`, `resume` and `counters` read it.
@@ -61,10 +61,9 @@ mod cost;
 mod counters;
 mod disk;
 mod empty_buffer;
-mod flight;
+mod emptying;
 mod footprint;
 mod generation;
-mod ground;
 mod layout;
 mod limits;
 mod load;
@@ -79,6 +78,7 @@ mod room;
 mod scan;
 mod sharing;
 mod sorter;
+mod storage;
 mod stream;
 mod table;
 
@@ -96,7 +96,7 @@ use cost::Estimator;
 use counters::Counters;
 use disk::Disk;
 use empty_buffer::{PutBack, Top};
-use flight::Flight;
+use emptying::Emptying;
 use generation::Generation;
 use index::bounds::can_be;
 use index::{Cursor, Error, KeyRange, Read, Result, Resume, Statistics, Tree};
@@ -133,7 +133,7 @@ pub(crate) struct LaTree<'d> {
     limits: Limits,
     bare: BareTree<'d>,
     buffers: Buffers,
-    flight: Flight,
+    emptying: Emptying,
     policy: policy::Policy,
     estimator: Estimator,
     room: Box<Room>,
@@ -163,7 +163,7 @@ impl LaTree<'_> {
             return Ok(());
         }
         Err(Error::Unsupported {
-            what: "a change of the tree failed midway: the index must be opened again",
+            what: "a change of the tree failed midway: nothing more is changed until it is opened again",
         })
     }
 

@@ -19,8 +19,8 @@ use store::{EntryShape, PageLog, Width};
 
 use super::cache::{CacheSize, NodeCache};
 use super::counters::NodeReads;
-use super::ground::Ground;
 use super::layout::{self, NodeId, PageShape, Place, damaged, verify_node};
+use super::storage::Storage;
 use super::table::Table;
 use crate::btree::{CHILD_BYTES, Codecs};
 use index::Result;
@@ -122,8 +122,8 @@ impl Nodes {
     }
 
     /// Nodes that there are.
-    pub(super) fn count(&self, log: &Ground<'_>) -> u64 {
-        if let Ground::Disk(disk) = log {
+    pub(super) fn count(&self, log: &Storage<'_>) -> u64 {
+        if let Storage::Disk(disk) = log {
             return disk.nodes;
         }
         u64::from(self.plain.numbers.nodes()) + u64::from(self.buffered.numbers.nodes())
@@ -190,21 +190,21 @@ impl Nodes {
     #[inline]
     pub(super) fn node<'n>(
         &'n mut self,
-        log: &'n mut Ground<'_>,
+        log: &'n mut Storage<'_>,
         id: NodeId,
         level: u8,
         cause: Cause,
     ) -> Result<&'n [u8]> {
         let log = match log {
-            Ground::Disk(disk) => return self.page(disk, id, level, cause),
-            Ground::Chip(log) => log,
+            Storage::Disk(disk) => return self.page(disk, id, level, cause),
+            Storage::Chip(log) => log,
         };
         let frame = self.frame(log, id, level, cause)?;
         Ok(self.cache.node(frame))
     }
 
     /// Chunks of tables that stand in old pages are to be written again.
-    pub(super) fn forget_old_chunks(&mut self, log: &Ground<'_>) {
+    pub(super) fn forget_old_chunks(&mut self, log: &Storage<'_>) {
         for table in [&mut self.plain, &mut self.buffered] {
             for chunk in &mut table.chunks {
                 *chunk = chunk.filter(|page| !log.is_old(*page));
@@ -215,13 +215,13 @@ impl Nodes {
     /// Node `id`, whichever level it is at.
     pub(super) fn any<'n>(
         &'n mut self,
-        log: &'n mut Ground<'_>,
+        log: &'n mut Storage<'_>,
         id: NodeId,
         cause: Cause,
     ) -> Result<&'n [u8]> {
         let log = match log {
-            Ground::Disk(disk) => return self.page_any(disk, id, cause),
-            Ground::Chip(log) => log,
+            Storage::Disk(disk) => return self.page_any(disk, id, cause),
+            Storage::Chip(log) => log,
         };
         let frame = self.frame_of_any(log, id, cause)?;
         Ok(self.cache.node(frame))
@@ -230,14 +230,14 @@ impl Nodes {
     /// Two nodes of one level.
     pub(super) fn pair<'n>(
         &'n mut self,
-        log: &'n mut Ground<'_>,
+        log: &'n mut Storage<'_>,
         pair: (NodeId, NodeId),
         level: u8,
         cause: Cause,
     ) -> Result<(&'n [u8], &'n [u8])> {
         let log = match log {
-            Ground::Disk(disk) => return self.pages_of_pair(disk, pair, level, cause),
-            Ground::Chip(log) => log,
+            Storage::Disk(disk) => return self.pages_of_pair(disk, pair, level, cause),
+            Storage::Chip(log) => log,
         };
         let (first, second) = self.frames(log, pair, level, cause)?;
         Ok((self.cache.node(first), self.cache.node(second)))
@@ -258,13 +258,13 @@ impl Nodes {
     /// A new node at `level`, empty.
     pub(super) fn create(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         is_buffered: bool,
         level: u8,
     ) -> Result<NodeId> {
         let log = match log {
-            Ground::Disk(disk) => return self.create_page(disk, is_buffered, level),
-            Ground::Chip(log) => log,
+            Storage::Disk(disk) => return self.create_page(disk, is_buffered, level),
+            Storage::Chip(log) => log,
         };
         let frame = self.free_frame(log)?;
         let id = self.number(log.usable_pages(), is_buffered)?;
@@ -275,8 +275,8 @@ impl Nodes {
     }
 
     /// Gives the node back; it is no more.
-    pub(super) fn free(&mut self, log: &mut Ground<'_>, id: NodeId) -> Result<()> {
-        if let Ground::Disk(disk) = log {
+    pub(super) fn free(&mut self, log: &mut Storage<'_>, id: NodeId) -> Result<()> {
+        if let Storage::Disk(disk) = log {
             return self.free_page(disk, id);
         }
         if let Some(frame) = self.cache.find(id) {
@@ -291,13 +291,13 @@ impl Nodes {
     /// the level above under its old number.
     pub(super) fn slide_under(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         old: NodeId,
         level: u8,
     ) -> Result<NodeId> {
         let log = match log {
-            Ground::Disk(disk) => return self.slide_page_under(disk, old, level),
-            Ground::Chip(log) => log,
+            Storage::Disk(disk) => return self.slide_page_under(disk, old, level),
+            Storage::Chip(log) => log,
         };
         self.frame(log, old, level, Cause::Update)?;
         let fresh = self.free_frame(log)?;
@@ -314,14 +314,14 @@ impl Nodes {
     /// The opposite: node `child` at `level` takes over the number of its parent, which is no more.
     pub(super) fn take_over(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         parent: NodeId,
         child: NodeId,
         level: u8,
     ) -> Result<()> {
         let log = match log {
-            Ground::Disk(disk) => return self.page_takes_over(disk, parent, child),
-            Ground::Chip(log) => log,
+            Storage::Disk(disk) => return self.page_takes_over(disk, parent, child),
+            Storage::Chip(log) => log,
         };
         let frame = self.frame(log, child, level, Cause::Update)?;
         if let Some(old) = self.cache.find(parent) {

@@ -169,7 +169,7 @@ impl LaTree<'_> {
 
     /// Makes the change of `entry` in its leaf, with nothing else that goes down.
     fn put_down(&mut self, entry: &Pending<'_>, is_long: bool) -> Result<()> {
-        self.flight.take_single(entry, is_long);
+        self.emptying.take_single(entry, is_long);
         self.top.begin(self.bare.leaf_subtree_level());
         self.distribute_to_leaves(Cause::Update)?;
         self.rebalance_lean(Cause::Update)?;

@@ -169,7 +169,7 @@ pub(super) fn choices(options: &Options, chip: Geometry) -> Result<Choices> {
     }
     if let Some(bytes) = options.settings.number("node") {
         let expected = "on raw flash nodes are parts of the chip's pages, and as large as fanout \
-                        says: give fanout, or leave node away";
+                        says";
         let value = alloc::format!("{bytes}");
         return Err(Error::BadParameter { name: "node", value, expected: expected.into() });
     }

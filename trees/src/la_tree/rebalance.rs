@@ -58,7 +58,7 @@ impl LaTree<'_> {
         if level + 1 == self.bare.height {
             self.grow(cause)?;
         }
-        let next = &self.flight.entry.key;
+        let next = &self.emptying.entry.key;
         if let Some(above) = self.bare.separate(level, halves, next, cause)? {
             return self.split(level + 1, above, cause);
         }
@@ -66,7 +66,7 @@ impl LaTree<'_> {
         if id.buffer().is_none_or(|number| self.buffers.record(number).entries() == 0) {
             return self.split_node(level, halves.at, cause);
         }
-        let single = self.flight.single();
+        let single = self.emptying.single();
         if single.is_none() {
             self.put_back(true, cause)?;
         }
@@ -75,7 +75,7 @@ impl LaTree<'_> {
         self.split_node(level, halves.at, cause)?;
         self.hand_back(level, None, cause)?;
         if let Some(single) = single {
-            self.flight.resume(single);
+            self.emptying.resume(single);
         }
         Ok(())
     }
@@ -178,7 +178,8 @@ impl LaTree<'_> {
 
     /// True if a node waits that what goes down has passed.
     pub(super) fn is_lean_behind(&self) -> bool {
-        let has_passed = self.top.restructured || !self.top.bounds.contains(&self.flight.entry.key);
+        let has_passed =
+            self.top.restructured || !self.top.bounds.contains(&self.emptying.entry.key);
         self.lean.level.is_some() && has_passed
     }
 
@@ -322,7 +323,7 @@ impl LaTree<'_> {
         Ok(())
     }
 
-    /// Puts what has not gone down yet, the entry in flight first, back into the buffers of leaf
+    /// Puts what has not gone down yet, the entry on its way first, back into the buffers of leaf
     /// subtrees, which are listed to be emptied again if this `is_short`.
     pub(super) fn put_back(&mut self, is_short: bool, cause: Cause) -> Result<()> {
         let level = self.bare.leaf_subtree_level();

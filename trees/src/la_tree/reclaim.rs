@@ -149,7 +149,7 @@ impl LaTree<'_> {
         self.find_buffer(NodeId::of_buffer(number), cause)?;
         self.take_off(number, cause)?;
         while self.next_in_flight(cause)? {
-            let entry = self.flight.entry.pending();
+            let entry = self.emptying.entry.pending();
             self.buffers.append(&mut self.bare.log, number, &entry, cause)?;
         }
         Ok(())

@@ -144,7 +144,7 @@ impl<'t, 'd> Scan<'t, 'd> {
             let share = self.tree.plan.range_bytes as usize / usize::from(levels);
             let of_pool = (share / POOL_PART).max(least);
             // What is held stands in its memory.
-            self.tree.flight.sorter.lend();
+            self.tree.emptying.sorter.lend();
             self.holds.push(Hold::new(level, share.saturating_sub(of_pool).max(least)));
             self.holds.push(Hold::new(level, of_pool));
             self.holds.len() - 2

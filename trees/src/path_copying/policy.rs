@@ -190,7 +190,7 @@ impl Policy {
                 "a leaf of that share of a page has no room for entries: at least {:.2} has",
                 beta.ratio()
             ),
-            None => "no share of a page has room for entries: choose larger pages".into(),
+            None => "no share of a page has room for entries".into(),
         };
         Err(Error::BadParameter { name: "beta", value, expected: expected.into() })
     }

@@ -21,7 +21,7 @@
 //! An opening does not go on with the block that was being filled. A block is free then all the
 //! same, for more than `W` was at the checkpoint; nothing is being filled; and so one can be moved.
 //! What the checkpoint behind a replay keeps back is free to moves only
-//! ([`Ground::free_pages`](super::ground::Ground::free_pages)).
+//! ([`Storage::free_pages`](super::storage::Storage::free_pages)).
 //!
 //! Where a checkpoint makes room, moving and merging are steps with one in between.
 
@@ -142,9 +142,9 @@ pub(super) fn blocks_for(
 
 impl ChipTree<'_> {
     pub(super) fn room(&self) -> Room {
-        let log = &self.ground.log;
+        let log = &self.storage.log;
         Room {
-            block: self.ground.pages_per_block(),
+            block: self.storage.pages_per_block(),
             blocks: u64::from(log.good_blocks().saturating_sub(log.pinned_blocks())),
             own: log.own_most().into(),
         }
@@ -165,7 +165,7 @@ impl ChipTree<'_> {
     fn flush_pages(&self, more: &More) -> u64 {
         let (waiting, bytes) = self.memtable.held(Which::Active);
         let (entries, bytes) = (waiting + more.updates, bytes + more.bytes);
-        let content = u64::from(self.ground.content());
+        let content = u64::from(self.storage.content());
         let beside = u64::from(unit_for(self.shape, 0)).min(10);
         let bytes = match self.shape.value {
             // Deletes have room for a value.
@@ -219,7 +219,7 @@ impl ChipTree<'_> {
     /// True if there is too little room for so much more.
     fn is_short(&self, more: &More) -> bool {
         let (room, needs) = (self.room(), self.needs(more));
-        if needs > self.ground.free_pages() {
+        if needs > self.storage.free_pages() {
             return true;
         }
         let kept = match more.has_puts {
@@ -229,7 +229,7 @@ impl ChipTree<'_> {
         let flush = self.flush_pages(more) + self.flush_runs(more);
         let record = self.totals.record + HEAD_BYTES * self.flush_runs(more);
         let is_long = record > self.policy.root_most;
-        let fits = || room.fits(self.ground.parts_live() + flush + kept, needs);
+        let fits = || room.fits(self.storage.parts_live() + flush + kept, needs);
         is_long || !(fits() || !more.has_puts && self.is_gained())
     }
 
@@ -239,35 +239,35 @@ impl ChipTree<'_> {
     }
 
     pub(super) fn no_room(&self) -> index::Error {
-        let log = &self.ground.log;
+        let log = &self.storage.log;
         log.no_room(log.pinned_blocks() > 0).into()
     }
 
     /// True if room is made without a checkpoint.
     pub(super) fn may_erase(&self) -> bool {
-        self.ground.log.erases_at_once()
+        self.storage.log.erases_at_once()
     }
 
     /// True if a checkpoint, or moving before one, is to make room before the next step.
     pub(super) fn wants_checkpoint(&self) -> bool {
-        let log = &self.ground.log;
+        let log = &self.storage.log;
         if !log.durability().has_journal() {
             return false;
         }
-        let wanted = self.needs(&More::default()) + 2 * self.ground.pages_per_block();
-        let is_short = self.ground.free_pages() < wanted;
+        let wanted = self.needs(&More::default()) + 2 * self.storage.pages_per_block();
+        let is_short = self.storage.free_pages() < wanted;
         is_short && (log.blocks_to_erase() > 0 || self.can_move())
     }
 
     /// Bytes of tables that are stated beside the log's, with what lookups had of their memory.
     pub(super) fn tables_stated(&self) -> u64 {
-        self.tables_told + self.tables_beside() - self.ground.log.table_bytes()
+        self.tables_told + self.tables_beside() - self.storage.log.table_bytes()
     }
 
     /// Bytes of tables that stay as they are.
     pub(super) fn tables_beside(&self) -> u64 {
-        let log = self.ground.log.table_bytes();
-        log + super::ground::Ground::table_bytes_on(self.ground.geometry()) + TABLES_LEAST
+        let log = self.storage.log.table_bytes();
+        log + super::storage::Storage::table_bytes_on(self.storage.geometry()) + TABLES_LEAST
     }
 
     /// Of so many bytes of tables, those that are left to runs.
@@ -288,9 +288,9 @@ impl ChipTree<'_> {
         if let Some(most) = self.tables_most {
             let taken = self.tables_peak + self.tables_beside() + most / TABLES_SPARE_PART;
             let unit = self.bottom_unit(self.entry_bytes() as u32).clamp(HELD_LEAST, GROUP);
-            self.ground.held.fit(most.saturating_sub(taken), unit);
+            self.storage.held.fit(most.saturating_sub(taken), unit);
         }
-        self.tables_told = self.tables_told.max(self.tables_peak + self.ground.held.memory());
+        self.tables_told = self.tables_told.max(self.tables_peak + self.storage.held.memory());
     }
 
     /// Lets tables of runs go, until so many bytes more have room.
@@ -343,7 +343,7 @@ impl ChipTree<'_> {
         let parts = self.directory.parts.get(self.joined(at)).unwrap_or_default();
         let pages: u64 = parts.iter().map(|part| u64::from(part.counts.parts)).sum();
         let flush = self.flush_pages(&More::default());
-        pages / 3 * 4 + MERGE_PAGES + flush <= self.ground.free_pages()
+        pages / 3 * 4 + MERGE_PAGES + flush <= self.storage.free_pages()
     }
 }
 

@@ -14,7 +14,7 @@ use super::read::{Buffers, Where, read_unit};
 use super::run::{View, views};
 
 pub(super) fn check(tree: &mut ChipTree<'_>, finding: &mut dyn FnMut(&dyn Display)) -> Result<()> {
-    let mut live = vec![0_u32; tree.ground.geometry().blocks() as usize];
+    let mut live = vec![0_u32; tree.storage.geometry().blocks() as usize];
     for at in 0..tree.directory.parts.len() {
         let Some(part) = tree.directory.parts.get(at) else {
             break;
@@ -23,7 +23,7 @@ pub(super) fn check(tree: &mut ChipTree<'_>, finding: &mut dyn FnMut(&dyn Displa
         for view in views(&list) {
             for extent in view.extents() {
                 for page in extent.page..extent.page + extent.pages {
-                    let block = page / tree.ground.geometry().pages_per_block();
+                    let block = page / tree.storage.geometry().pages_per_block();
                     if let Some(live) = live.get_mut(block as usize) {
                         *live += 1;
                     }
@@ -34,7 +34,7 @@ pub(super) fn check(tree: &mut ChipTree<'_>, finding: &mut dyn FnMut(&dyn Displa
         check_waiting(tree, at, finding);
     }
     for (block, counted) in live.iter().enumerate() {
-        let known = tree.ground.parts_in(Block(block as u32));
+        let known = tree.storage.parts_in(Block(block as u32));
         if known != *counted {
             finding(&format_args!(
                 "block {block}: {counted} parts of runs, but {known} are counted"
@@ -58,8 +58,8 @@ fn check_run(
     let mut before: Option<Vec<u8>> = None;
     let mut disordered = 0_u32;
     for unit in 0..run.units {
-        let (ground, Buffers { unit: into, short }) = (&mut tree.ground, &mut tree.buffers);
-        let held = match read_unit(ground, (view, &form), unit, into, Where::OnChip) {
+        let (storage, Buffers { unit: into, short }) = (&mut tree.storage, &mut tree.buffers);
+        let held = match read_unit(storage, (view, &form), unit, into, Where::OnChip) {
             Ok(held) => held,
             Err(error @ Error::Store(_)) => {
                 error.report_damage(finding)?;

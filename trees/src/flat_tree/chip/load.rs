@@ -84,7 +84,7 @@ impl ChipTree<'_> {
                 loading.present.insert(RunWriter::new(self.shape, plan, low, Cause::Load)?)
             }
         };
-        writer.push(&mut self.ground, entry)
+        writer.push(&mut self.storage, entry)
     }
 
     /// Counts a partition that is in no directory yet.

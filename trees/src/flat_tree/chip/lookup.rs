@@ -40,7 +40,7 @@ impl ChipTree<'_> {
             }
             let run = (&view, self.shape);
             let found = search(
-                &mut self.ground,
+                &mut self.storage,
                 run,
                 (key, &part.low, scale),
                 &mut self.buffers,
@@ -88,8 +88,8 @@ impl ChipTree<'_> {
         let mut tables = alloc::vec![0; bytes];
         let (fences, bits) = tables.split_at_mut(fences::bytes_of(units).min(bytes));
         for unit in 0..units {
-            let (ground, run) = (&mut self.ground, (&view, &form));
-            let held = match read_unit(ground, run, unit, into, Where::OnChip) {
+            let (storage, run) = (&mut self.storage, (&view, &form));
+            let held = match read_unit(storage, run, unit, into, Where::OnChip) {
                 Ok(held) => held,
                 Err(Error::Store(damage)) if damage.is_damage() => return Ok(()),
                 Err(error) => return Err(error),
@@ -126,9 +126,9 @@ impl ChipTree<'_> {
             let form = view.run.units(self.shape)?;
             let first = key.map_or(0, |key| view.plan(scale.fence(key)).start);
             for unit in first..view.run.units {
-                let (ground, run) = (&mut self.ground, (&view, &form));
+                let (storage, run) = (&mut self.storage, (&view, &form));
                 let Buffers { unit: into, short } = &mut self.buffers;
-                let next = match read_unit(ground, run, unit, into, Where::OnChip) {
+                let next = match read_unit(storage, run, unit, into, Where::OnChip) {
                     Ok(held) => {
                         keys::whole(held.entry(0).key, view.run.kept, (low, self.shape), short)
                     }

@@ -15,10 +15,10 @@ use store::{EntryShape, PageLog, Width};
 use super::super::{FILTER, MEMTABLE, NAME, PARTITION, UNIT};
 use super::admission::{TABLES_LEAST, blocks_for};
 use super::directory::{Directory, Part, Totals};
-use super::ground::Ground;
 use super::keys;
 use super::policy::{Mix, Policy};
 use super::read::{Buffers, RunCursor};
+use super::storage::Storage;
 use super::units::{UnitBuffer, unpacked_bytes};
 use super::write::unit_for;
 use super::{ChipTree, Counters};
@@ -79,7 +79,7 @@ impl Plan {
             let copied = ENTRIES_COPIED * entry + UNITS_UNPACKED * unpacked_bytes(shape);
             sources * source + 2 * u64::from(content) + firsts + copied
         };
-        let fixed = log + Ground::memory_on(chip);
+        let fixed = log + Storage::memory_on(chip);
         let least = fixed + memtable + buffers(FRAGMENTS_LEAST + 2);
         let beyond = memory.saturating_sub(least);
         let more = (beyond / BUFFERS_PART / source).min(FRAGMENTS_MOST - FRAGMENTS_LEAST);
@@ -93,7 +93,7 @@ impl Plan {
             least,
             memtable,
             fragments_most,
-            buffers: Ground::memory_on(chip) + buffers(fragments_most + 2),
+            buffers: Storage::memory_on(chip) + buffers(fragments_most + 2),
             window,
             root_most: (record * u64::from(content) * 7 / 8).max(chip.bytes() / ROOT_PART),
         })
@@ -125,7 +125,7 @@ pub(in super::super) fn footprint(options: &Options, chip: Geometry) -> Result<F
     let entries = entries_of_a_block(chip, shape);
     let own = PageLog::own_most_on(chip, &log, plan.root_most).into();
     let at_first = PageLog::table_bytes_on(chip)
-        + Ground::table_bytes_on(chip)
+        + Storage::table_bytes_on(chip)
         + TABLES_LEAST
         + 8 * size_of::<Part>() as u64
         + 1024;
@@ -225,7 +225,7 @@ fn over<'d>(
         root_most: plan.root_most,
     };
     Ok(ChipTree {
-        ground: Ground::new(log),
+        storage: Storage::new(log),
         shape,
         limits: plan.limits,
         directory: Directory::new(),

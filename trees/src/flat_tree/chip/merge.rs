@@ -23,7 +23,7 @@ use crate::flat_tree::merger::Merger;
 impl ChipTree<'_> {
     /// Writes the fullest partitions' updates, until an update finds room, and at least a page.
     pub(super) fn flush_some(&mut self) -> Result<()> {
-        let content = u64::from(self.ground.content());
+        let content = u64::from(self.storage.content());
         let before = self.memtable.held(Which::Active).1;
         let most = self.limits.entry as u64;
         while self.has_waiting_updates() {
@@ -76,7 +76,7 @@ impl ChipTree<'_> {
             for _ in 0..count {
                 cursor.advance(Way::Up);
                 if let Some(entry) = cursor.head(Way::Up) {
-                    writer.push(&mut self.ground, &entry)?;
+                    writer.push(&mut self.storage, &entry)?;
                 }
                 cursor.step(Way::Up);
             }
@@ -88,7 +88,7 @@ impl ChipTree<'_> {
             }
             drop(cursor);
             left -= count;
-            let written = writer.finish(&mut self.ground, self.directory.high(at));
+            let written = writer.finish(&mut self.storage, self.directory.high(at));
             if let Some(part) = self.directory.parts.get_mut(at) {
                 part.add(&written);
             }
@@ -96,7 +96,7 @@ impl ChipTree<'_> {
         self.memtable.drain_range(&low, self.directory.high(at));
         if let Some(part) = self.directory.parts.get_mut(at) {
             part.waiting = 0;
-            part.count(self.ground.content());
+            part.count(self.storage.content());
             self.totals.memory += part.runs.capacity().saturating_sub(before) as u64;
         }
         self.make_memory(0);
@@ -169,7 +169,7 @@ impl ChipTree<'_> {
         let sum = |count: fn(&Part) -> u32| u64::from(count(one)) + u64::from(count(other));
         let entries = sum(|it| it.counts.bottom) + sum(|it| it.counts.pending);
         let longer = entries * keys::width(self.shape).unwrap_or(0) as u64;
-        let room = sum(|it| it.counts.parts) * u64::from(self.ground.content());
+        let room = sum(|it| it.counts.parts) * u64::from(self.storage.content());
         if sum(|it| it.counts.all_bytes) + longer <= room { wanted / 4 } else { 0 }
     }
 
@@ -191,7 +191,7 @@ impl ChipTree<'_> {
                 longest = longest.max(view.run.longest);
                 let all = (Bound::Unbounded, Direction::Ascending);
                 let run = (&view, &*part.low, self.shape);
-                sources.push(Source::Run(RunCursor::seek(&mut self.ground, run, all, reading)?));
+                sources.push(Source::Run(RunCursor::seek(&mut self.storage, run, all, reading)?));
             }
         }
         let low = old.first().map(|part| part.low.clone()).unwrap_or_default();
@@ -213,7 +213,7 @@ impl ChipTree<'_> {
 
     /// How the cursors of a merge, or of a range, read.
     pub(super) fn reading(&self, cause: Cause) -> Reading {
-        Reading { window: self.window, left: self.ground.content() as usize * 2, cause }
+        Reading { window: self.window, left: self.storage.content() as usize * 2, cause }
     }
 
     /// Entries of each bottom between two keys, and bytes of their keys, in units of so many bytes,
@@ -248,7 +248,7 @@ impl ChipTree<'_> {
         let pays = |parts: &u64| {
             let shorter = bytes(self.bytes_kept(low, high, (1, *parts)));
             let saved = expected * u64::from(all.saturating_sub(shorter));
-            saved >= u64::from(self.ground.content()) && expected > parts * wanted / 3
+            saved >= u64::from(self.storage.content()) && expected > parts * wanted / 3
         };
         let shortest = [parts, parts + 1].into_iter().filter(pays);
         let best = shortest.min_by_key(|it| bytes(self.bytes_kept(low, high, (1, *it))));
@@ -266,7 +266,7 @@ impl ChipTree<'_> {
     ) -> Result<Bottoms> {
         let mut low = Some(low);
         let mut present: Option<RunWriter> = None;
-        while merger.advance(&mut self.ground)? {
+        while merger.advance(&mut self.storage)? {
             bottoms.hid += merger.hides();
             let Some(entry) = merger.entry().filter(|entry| entry.kind == Kind::Put) else {
                 continue;
@@ -287,7 +287,7 @@ impl ChipTree<'_> {
                     present.insert(RunWriter::new(self.shape, plan, low, Cause::Merge)?)
                 }
             };
-            writer.push(&mut self.ground, &entry)?;
+            writer.push(&mut self.storage, &entry)?;
         }
         if let Some(last) = present {
             self.end_last(last, high, &mut bottoms.fresh);
@@ -338,11 +338,11 @@ impl ChipTree<'_> {
 
     /// A partition of what was written, which ends where `high` says.
     fn bottom(&mut self, writer: RunWriter, high: Option<&[u8]>) -> Part {
-        let mut written = writer.finish(&mut self.ground, high);
+        let mut written = writer.finish(&mut self.storage, high);
         let low = core::mem::take(&mut written.low);
         let mut part = Part { low, ..Part::default() };
         part.add(&written);
-        part.count(self.ground.content());
+        part.count(self.storage.content());
         part
     }
 
@@ -363,7 +363,7 @@ impl ChipTree<'_> {
         let old: Vec<Part> = parts.splice(range, fresh).collect();
         for part in old {
             for view in views(&part.runs) {
-                self.ground.free(view.extents())?;
+                self.storage.free(view.extents())?;
             }
         }
         if count > 1 && waiting > 0 {

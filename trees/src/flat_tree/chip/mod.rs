@@ -6,7 +6,7 @@
 //!
 //! One update, from top to bottom: [`ChipTree::take`](updates) puts it into the memory; [`merge`]
 //! writes the fullest partitions and merges others; [`policy`] says which; [`write`] makes units in
-//! the page that is being filled, and [`ground`] programs it. [`lookup`] and [`range`] read, and
+//! the page that is being filled, and [`storage`] programs it. [`lookup`] and [`range`] read, and
 //! [`held`] has what lookups read lately; [`admission`] counts room, and [`reclaim`] moves pages
 //! out of blocks in which little lives.
 //!
@@ -28,7 +28,6 @@ mod check;
 mod cost;
 mod directory;
 mod fences;
-mod ground;
 mod held;
 mod keys;
 mod load;
@@ -40,6 +39,7 @@ mod range;
 mod read;
 mod reclaim;
 mod run;
+mod storage;
 mod units;
 mod updates;
 mod write;
@@ -62,12 +62,12 @@ pub(super) use cost::predict;
 pub(super) use make::{create, footprint, open};
 
 use directory::{Directory, Totals};
-use ground::Ground;
 use policy::Policy;
+use storage::Storage;
 
 /// The tree.
 pub(super) struct ChipTree<'d> {
-    ground: Ground<'d>,
+    storage: Storage<'d>,
     shape: EntryShape,
     limits: EntryLimits,
     directory: Directory,
@@ -116,8 +116,8 @@ impl ChipTree<'_> {
 
     /// Pages that the chip refused are elsewhere from now on.
     fn follow_moved(&mut self) {
-        if self.ground.has_moved() {
-            for (from, to) in self.ground.moved() {
+        if self.storage.has_moved() {
+            for (from, to) in self.storage.moved() {
                 self.redirect(&(from.0..from.0 + 1), &|page| (page == from.0).then_some(to.0));
             }
         }
@@ -147,14 +147,14 @@ impl Read for ChipTree<'_> {
     }
 
     fn statistics(&self) -> Statistics {
-        let log = &self.ground.log;
+        let log = &self.storage.log;
         let memory = store::Memory {
             cache: 0,
             buffers: self.buffer_bytes + log.buffer_bytes() + self.memtable.memory(),
             tables: log.table_bytes() + self.tables_stated(),
             ftl: 0,
         };
-        let content = u64::from(self.ground.content());
+        let content = u64::from(self.storage.content());
         Statistics {
             height: 1,
             live_pages: self.totals.all_bytes.div_ceil(content.max(1)),
@@ -175,7 +175,7 @@ impl Read for ChipTree<'_> {
     }
 
     fn meter(&self) -> Option<&Meter> {
-        self.ground.log.meter()
+        self.storage.log.meter()
     }
 }
 
@@ -220,7 +220,7 @@ impl Tree for ChipTree<'_> {
     }
 
     fn waits_for_checkpoint(&self) -> bool {
-        !self.ground.log.erases_at_once() && self.ground.log.blocks_to_erase() > 0
+        !self.storage.log.erases_at_once() && self.storage.log.blocks_to_erase() > 0
     }
 
     fn is_poisoned(&self) -> bool {
@@ -241,7 +241,7 @@ impl Tree for ChipTree<'_> {
 
     fn root_record(&mut self) -> Result<Vec<u8>> {
         self.is_poisoned = true;
-        self.ground.program(device::Cause::Checkpoint)?;
+        self.storage.program(device::Cause::Checkpoint)?;
         self.follow_moved();
         self.is_poisoned = false;
         self.make_memory(self.totals.record);
@@ -250,21 +250,21 @@ impl Tree for ChipTree<'_> {
     }
 
     fn restore(&mut self, root: &[u8]) -> Result<()> {
-        let pages = (self.ground.content(), self.ground.geometry().pages());
+        let pages = (self.storage.content(), self.storage.geometry().pages());
         let (shape, directory) = Directory::decode(root, pages)?;
         if shape != self.shape {
             let what = "its root record has another shape of entries";
             return Err(store::Error::NotAnIndex { is_ours: true, what }.into());
         }
         self.directory = directory;
-        self.ground.forget_all();
+        self.storage.forget_all();
         for part in &self.directory.parts {
             for view in run::views(&part.runs) {
                 view.run.units(shape)?;
-                self.ground.claim(view.extents())?;
+                self.storage.claim(view.extents())?;
             }
         }
-        self.ground.give_up_all_empty();
+        self.storage.give_up_all_empty();
         self.memtable.clear();
         (self.is_midway, self.is_poisoned) = (false, false);
         self.recount();
@@ -293,10 +293,10 @@ impl Tree for ChipTree<'_> {
     }
 
     fn recovery(&self) -> &dyn Recovery {
-        &self.ground.log
+        &self.storage.log
     }
 
     fn recovery_mut(&mut self) -> &mut dyn Recovery {
-        &mut self.ground.log
+        &mut self.storage.log
     }
 }

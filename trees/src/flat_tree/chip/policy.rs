@@ -138,8 +138,8 @@ impl ChipTree<'_> {
         if let Some(bytes) = self.policy.partition {
             return bytes;
         }
-        let content = u64::from(self.ground.content());
-        let pages = u64::from(self.ground.geometry().pages());
+        let content = u64::from(self.storage.content());
+        let pages = u64::from(self.storage.geometry().pages());
         let least = PAGES_LEAST.min(pages / PAGES_LEAST_PART).max(1) * content;
         let most = (pages / PAGES_PART).max(1) * content;
         (ENTRIES * self.entry_bytes()).min(BYTES_MOST).max(least).min(most)
@@ -185,7 +185,7 @@ impl ChipTree<'_> {
     /// The least bytes of a unit that holds an entry of so many bytes, and those that a page has
     /// whole, of up to `wanted` bytes.
     fn fit_unit(&self, longest: u32, wanted: u32) -> u32 {
-        let content = self.ground.content();
+        let content = self.storage.content();
         let least = unit_for(self.shape, longest as usize);
         let wanted = wanted.max(least).min(content);
         let units = (content / wanted).max(1);
@@ -205,7 +205,7 @@ impl ChipTree<'_> {
                 (bytes * 1.5 / (left as f64 * self.policy.fences_part()).max(1.0)) as u32
             }
         };
-        self.fit_unit(longest, wanted.clamp(24, self.ground.content() / 2))
+        self.fit_unit(longest, wanted.clamp(24, self.storage.content() / 2))
     }
 
     /// Bytes of a unit of a fragment of so many entries, whose longest has `longest` bytes.
@@ -220,7 +220,7 @@ impl ChipTree<'_> {
         let each = entries.div_ceil(units);
         let unit = 3 + each.div_ceil(8) + each * bytes;
         let unit = if unit > 128 { unit + 3 } else { unit };
-        unit.max(unit_for(self.shape, longest as usize)).min(self.ground.content())
+        unit.max(unit_for(self.shape, longest as usize)).min(self.storage.content())
     }
 
     /// The partition to merge next, if one has something pending.
@@ -239,7 +239,7 @@ impl ChipTree<'_> {
         if totals.fragments_most + 2 >= self.policy.fragments_most {
             return (0..parts.len()).max_by_key(|at| parts[*at].counts.fragments);
         }
-        let content = u64::from(self.ground.content());
+        let content = u64::from(self.storage.content());
         let parts_most = PARTS_MOST * (self.partition_bytes() / content + 1);
         if totals.largest > parts_most {
             let largest = (0..parts.len()).max_by_key(|at| parts[*at].counts.parts);

@@ -9,9 +9,9 @@ use store::runs::{Entry, Kind, Memtable, MemtableCursor, Source as _, Which};
 
 use super::ChipTree;
 use super::directory::Directory;
-use super::ground::Ground;
 use super::read::{Reading, RunCursor};
 use super::run::views;
+use super::storage::Storage;
 use crate::flat_tree::merger::{Load, Merger, Sorted, way};
 
 /// Entries that are merged: those of a run, or those that wait in memory.
@@ -44,11 +44,11 @@ impl Sorted for Source<'_> {
     }
 }
 
-impl<'d> Load<Ground<'d>> for Source<'_> {
-    fn load(&mut self, ground: &mut Ground<'d>, direction: Direction) -> Result<bool> {
+impl<'d> Load<Storage<'d>> for Source<'_> {
+    fn load(&mut self, storage: &mut Storage<'d>, direction: Direction) -> Result<bool> {
         match self {
             Source::Memory(cursor) => Ok(cursor.advance(way(direction))),
-            Source::Run(cursor) => cursor.load(ground, direction),
+            Source::Run(cursor) => cursor.load(storage, direction),
         }
     }
 }
@@ -67,7 +67,7 @@ impl Merger<Source<'_>> {
 
 /// A range that is being read.
 pub(super) struct Scan<'t, 'd> {
-    ground: &'t mut Ground<'d>,
+    storage: &'t mut Storage<'d>,
     directory: &'t Directory,
     memtable: &'t Memtable,
     shape: store::EntryShape,
@@ -90,7 +90,7 @@ impl<'t, 'd> Scan<'t, 'd> {
             Direction::Descending => (range.to, range.from),
         };
         let reading = tree.reading(Cause::Lookup);
-        let ChipTree { ground, directory, memtable, .. } = tree;
+        let ChipTree { storage, directory, memtable, .. } = tree;
         let at = match (start, direction) {
             (Bound::Included(key), _) | (Bound::Excluded(key), Direction::Ascending) => {
                 directory.find(key)
@@ -105,7 +105,7 @@ impl<'t, 'd> Scan<'t, 'd> {
             (Bound::Unbounded, Direction::Descending) => directory.parts.len() - 1,
         };
         let mut scan = Scan {
-            ground,
+            storage,
             directory,
             memtable,
             shape: tree.shape,
@@ -143,7 +143,7 @@ impl<'t, 'd> Scan<'t, 'd> {
         for view in views(&part.runs) {
             let start = (start.map(|key| (key, scale)), self.direction);
             let run = (&view, &*part.low, self.shape);
-            let cursor = RunCursor::seek(self.ground, run, start, &mut reading)?;
+            let cursor = RunCursor::seek(self.storage, run, start, &mut reading)?;
             sources.push(Source::Run(cursor));
         }
         self.merger = Merger::new(sources, self.direction);
@@ -187,7 +187,7 @@ impl<'t, 'd> Scan<'t, 'd> {
     /// Goes to the next entry; false behind the last.
     fn advance(&mut self) -> Result<bool> {
         loop {
-            let has_key = self.merger.advance(self.ground)?;
+            let has_key = self.merger.advance(self.storage)?;
             let entry = self.merger.entry().filter(|_| has_key);
             let Some(entry) = entry.filter(|entry| !self.is_beyond(entry.key)) else {
                 if !self.next_part()? {

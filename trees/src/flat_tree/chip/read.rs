@@ -8,10 +8,10 @@ use index::{Direction, Result};
 use store::runs::{Entry, Kind, Unit};
 use store::{EntryShape, Error};
 
-use super::ground::Ground;
 use super::held::GROUP;
 use super::keys;
 use super::run::{Extent, Run, Scale, View, locate};
+use super::storage::Storage;
 use super::units::{UnitBuffer, Units};
 
 /// Where a unit is read.
@@ -24,7 +24,7 @@ pub(super) enum Where {
 
 /// Reads `unit` of a run into `into`, and verifies it.
 pub(super) fn read_unit<'b>(
-    ground: &mut Ground<'_>,
+    storage: &mut Storage<'_>,
     (view, units): (&View<'_>, &Units),
     unit: u32,
     into: &'b mut UnitBuffer,
@@ -32,20 +32,20 @@ pub(super) fn read_unit<'b>(
 ) -> Result<Unit<'b>> {
     let run = view.run;
     let (page, offset, behind) =
-        view.locate(unit, ground.content()).ok_or_else(|| missing(&run, unit))?;
+        view.locate(unit, storage.content()).ok_or_else(|| missing(&run, unit))?;
     into.raw.resize(run.unit as usize, 0);
     match place {
-        Where::OnChip => ground.read(page, offset, &mut into.raw, Cause::Lookup)?,
+        Where::OnChip => storage.read(page, offset, &mut into.raw, Cause::Lookup)?,
         Where::Anywhere => {
             let group = (GROUP / run.unit.max(1)).max(1);
-            let before = run.before(unit, ground.content()).min(unit % group);
+            let before = run.before(unit, storage.content()).min(unit % group);
             let around = (before, behind.min(group - unit % group));
-            ground.read_for_lookup((page, offset), around, &mut into.raw)?;
+            storage.read_for_lookup((page, offset), around, &mut into.raw)?;
         }
     }
     let verified = units.verify_in(run.seed(unit), into);
     if verified.is_err() {
-        ground.doubt(page);
+        storage.doubt(page);
     }
     verified
 }
@@ -65,7 +65,7 @@ pub(super) struct Buffers {
 /// Looks for `key` in a run of the partition from `low` on; hands the kind and the value of its
 /// entry to `visit`.
 pub(super) fn search<R>(
-    ground: &mut Ground<'_>,
+    storage: &mut Storage<'_>,
     (view, entries): (&View<'_>, EntryShape),
     (key, low, scale): (&[u8], &[u8], Scale),
     Buffers { unit: buffer, short }: &mut Buffers,
@@ -84,14 +84,14 @@ pub(super) fn search<R>(
     }
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        let unit = read_unit(ground, (view, &form), middle, buffer, Where::Anywhere)?;
+        let unit = read_unit(storage, (view, &form), middle, buffer, Where::Anywhere)?;
         if unit.entry(0).key <= key {
             low = middle;
         } else {
             high = middle;
         }
     }
-    let unit = read_unit(ground, (view, &form), low, buffer, Where::Anywhere)?;
+    let unit = read_unit(storage, (view, &form), low, buffer, Where::Anywhere)?;
     Ok(unit.get(key).map(|entry| visit(entry.kind, entry.value)))
 }
 
@@ -141,7 +141,7 @@ impl Reading {
 impl RunCursor {
     /// A cursor at the first, or the last, entry of a run that is within `start`.
     pub(super) fn seek(
-        ground: &mut Ground<'_>,
+        storage: &mut Storage<'_>,
         (view, low, entries): (&View<'_>, &[u8], EntryShape),
         (start, direction): (Bound<(&[u8], Scale)>, Direction),
         reading: &mut Reading,
@@ -149,7 +149,7 @@ impl RunCursor {
         let run = view.run;
         let unit = run.unit as usize;
         let all = run.units as usize * unit;
-        let window = reading.take(all, ground.content() as usize);
+        let window = reading.take(all, storage.content() as usize);
         let window = (window / unit.max(1)).max(1) * unit;
         let mut cursor = RunCursor {
             run,
@@ -185,14 +185,14 @@ impl RunCursor {
         let (mut low, mut high) = (units.start, units.end);
         while high > low + 1 {
             let middle = low + (high - low) / 2;
-            cursor.hold(ground, middle, Direction::Ascending, 1)?;
+            cursor.hold(storage, middle, Direction::Ascending, 1)?;
             if is_beyond || cursor.view_unit(middle)?.entry(0).key <= key {
                 low = middle;
             } else {
                 high = middle;
             }
         }
-        cursor.hold(ground, low, direction, u32::MAX)?;
+        cursor.hold(storage, low, direction, u32::MAX)?;
         let held = cursor.view_unit(low)?;
         // Going up what is at `place` comes next, going down what is before it.
         let is_behind = (direction == Direction::Ascending) != is_included;
@@ -212,13 +212,13 @@ impl RunCursor {
     /// Sees to it that `unit` is in memory, with others behind it, or before it.
     fn hold(
         &mut self,
-        ground: &mut Ground<'_>,
+        storage: &mut Storage<'_>,
         unit: u32,
         direction: Direction,
         most: u32,
     ) -> Result<()> {
         if unit.wrapping_sub(self.first) >= self.count {
-            self.fetch(ground, unit, direction, most)?;
+            self.fetch(storage, unit, direction, most)?;
         }
         if self.units.have_gaps() && self.unpacked.0 != Some(unit) {
             let (is_unpacked, into) = &mut self.unpacked;
@@ -234,7 +234,7 @@ impl RunCursor {
     /// Reads `unit`, and others behind it, or before it.
     fn fetch(
         &mut self,
-        ground: &mut Ground<'_>,
+        storage: &mut Storage<'_>,
         unit: u32,
         direction: Direction,
         most: u32,
@@ -242,7 +242,7 @@ impl RunCursor {
         self.count = 0;
         let bytes = self.run.unit as usize;
         let most = most.min((self.window / bytes.max(1)) as u32).max(1);
-        let content = ground.content();
+        let content = storage.content();
         let missing = || missing(&self.run, unit);
         let (page, offset, behind) =
             locate(&self.run, self.extents.iter().copied(), unit, content).ok_or_else(missing)?;
@@ -255,7 +255,7 @@ impl RunCursor {
             }
         };
         self.bytes.resize(count as usize * bytes, 0);
-        ground.read(page, offset, &mut self.bytes, self.cause)?;
+        storage.read(page, offset, &mut self.bytes, self.cause)?;
         // Those with gaps are verified when they are unpacked.
         for place in (0..count).filter(|_| !self.units.have_gaps()) {
             let at = place as usize * bytes;
@@ -275,11 +275,11 @@ impl RunCursor {
     }
 
     /// Loads the next entry; false if there is none.
-    pub(super) fn load(&mut self, ground: &mut Ground<'_>, direction: Direction) -> Result<bool> {
+    pub(super) fn load(&mut self, storage: &mut Storage<'_>, direction: Direction) -> Result<bool> {
         if self.is_loaded {
             return Ok(true);
         }
-        let is_loaded = self.find_next(ground, direction)?;
+        let is_loaded = self.find_next(storage, direction)?;
         if is_loaded && self.run.kept > 0 {
             let mut key = core::mem::take(&mut self.key);
             if let Some(entry) = self.held(direction) {
@@ -290,11 +290,11 @@ impl RunCursor {
         Ok(is_loaded)
     }
 
-    fn find_next(&mut self, ground: &mut Ground<'_>, direction: Direction) -> Result<bool> {
+    fn find_next(&mut self, storage: &mut Storage<'_>, direction: Direction) -> Result<bool> {
         match direction {
             Direction::Ascending => {
                 while self.unit < self.run.units {
-                    self.hold(ground, self.unit, direction, u32::MAX)?;
+                    self.hold(storage, self.unit, direction, u32::MAX)?;
                     if self.place < self.view_unit(self.unit)?.len() {
                         self.is_loaded = true;
                         return Ok(true);
@@ -304,7 +304,7 @@ impl RunCursor {
             }
             Direction::Descending => {
                 if let Some(unit) = self.unit.checked_sub(1) {
-                    self.hold(ground, unit, direction, u32::MAX)?;
+                    self.hold(storage, unit, direction, u32::MAX)?;
                     if self.place == 0 {
                         self.place = self.view_unit(unit)?.len();
                     }

@@ -23,16 +23,16 @@ const BLOCKS_A_STEP: u32 = 8;
 impl ChipTree<'_> {
     /// The block that is to be emptied next, if that gains enough.
     pub(super) fn victim(&self) -> Option<Block> {
-        let (block, parts) = self.ground.emptiest()?;
-        let pages = self.ground.pages_per_block();
+        let (block, parts) = self.storage.emptiest()?;
+        let pages = self.storage.pages_per_block();
         let gain = pages.saturating_sub(parts.into());
         (gain >= Room::gain_least(pages)).then_some(block)
     }
 
     /// True if a block can be emptied now.
     pub(super) fn can_move(&self) -> bool {
-        let free = self.ground.free_to_move();
-        self.victim().is_some_and(|block| self.ground.pages_to_move(block) <= free)
+        let free = self.storage.free_to_move();
+        self.victim().is_some_and(|block| self.storage.pages_to_move(block) <= free)
     }
 
     /// Does what gives room: erases what was given up, moves pages, or merges; false if there is
@@ -75,7 +75,7 @@ impl ChipTree<'_> {
         if self.has_waiting_updates() {
             return self.flush_all().map(|()| true);
         }
-        let is_short = self.ground.free_pages() < self.needs(&super::admission::More::default());
+        let is_short = self.storage.free_pages() < self.needs(&super::admission::More::default());
         if is_short && self.can_move() {
             return self.empty_victim().map(|()| true);
         }
@@ -94,11 +94,12 @@ impl ChipTree<'_> {
             return Ok(());
         };
         self.is_poisoned = true;
-        let mut moved: Vec<(u32, u32)> = Vec::with_capacity(self.ground.pages_per_block() as usize);
-        let pages = self.ground.log.pages_of(block);
+        let mut moved: Vec<(u32, u32)> =
+            Vec::with_capacity(self.storage.pages_per_block() as usize);
+        let pages = self.storage.log.pages_of(block);
         let parts = self.parts_in(&pages);
         for (page, parts) in pages.clone().zip(parts).filter(|(_, parts)| *parts > 0) {
-            let to = self.ground.copy_page(Page(page), parts)?;
+            let to = self.storage.copy_page(Page(page), parts)?;
             self.counters.moved += 1;
             moved.push((page, to.0));
         }
@@ -108,7 +109,7 @@ impl ChipTree<'_> {
         });
         self.follow_moved();
         if self.may_erase() {
-            self.ground.log.erase_released(Cause::Reclamation)?;
+            self.storage.log.erase_released(Cause::Reclamation)?;
         }
         self.is_poisoned = false;
         Ok(())
@@ -130,7 +131,7 @@ impl ChipTree<'_> {
     /// What stands in a page that `find` knows, which is one of `pages`, stands in the page that it
     /// tells from now on.
     pub(super) fn redirect(&mut self, pages: &Range<u32>, find: &dyn Fn(u32) -> Option<u32>) {
-        let content = self.ground.content();
+        let content = self.storage.content();
         for part in &mut self.directory.parts {
             let mut start = 0;
             let mut is_changed = false;
@@ -164,39 +165,39 @@ impl ChipTree<'_> {
 
     /// Keeps what named checkpoints reach, and gives up what only forgotten ones did.
     pub(super) fn pin_named(&mut self) -> Result<()> {
-        let log = &mut self.ground.log;
+        let log = &mut self.storage.log;
         log.unpin_all()?;
         // What a name has in memory comes beside.
-        self.ground.held.fit(0, 0);
-        let log = &self.ground.log;
+        self.storage.held.fit(0, 0);
+        let log = &self.storage.log;
         let names: Vec<_> = log.checkpoints().iter().map(|kept| kept.name.clone()).collect();
         for name in names {
-            let root = self.ground.log.kept_root(&name)?;
-            let pages = (self.ground.content(), self.ground.geometry().pages());
+            let root = self.storage.log.kept_root(&name)?;
+            let pages = (self.storage.content(), self.storage.geometry().pages());
             let (_, directory) = Directory::decode(&root, pages)?;
             let views = directory.parts.iter().flat_map(|it| views(&it.runs));
             for extent in views.flat_map(|view| view.extents().collect::<Vec<_>>()) {
                 for page in extent.page..extent.page + extent.pages {
-                    self.ground.log.pin(Page(page));
+                    self.storage.log.pin(Page(page));
                 }
             }
             let taken = directory.totals().memory + root.len() as u64;
             self.tables_peak = self.tables_peak.max(self.totals.memory + taken);
         }
         self.expect_tables(0);
-        self.ground.give_up_all_empty();
+        self.storage.give_up_all_empty();
         Ok(())
     }
 
     /// Refuses another name, if what it would keep left no room to go on.
     pub(super) fn admit_name(&mut self) -> Result<()> {
         let room = self.room();
-        let live = self.ground.parts_live();
+        let live = self.storage.parts_live();
         // What lives is kept, in blocks that may hold little else, and has to find room again.
         let kept =
             Room { blocks: room.blocks.saturating_sub(live.div_ceil(room.block) + 1), ..room };
         let needs = self.needs(&super::admission::More::default());
-        let is_free = needs + room.block <= self.ground.free_pages();
+        let is_free = needs + room.block <= self.storage.free_pages();
         match is_free && kept.fits(live, needs) {
             true => Ok(()),
             false => Err(self.no_room()),

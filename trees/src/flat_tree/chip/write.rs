@@ -9,8 +9,8 @@ use store::runs::Entry;
 use store::{EntryShape, Width};
 
 use super::super::filter;
-use super::ground::Ground;
 use super::run::{Extent, Run, Scale, UNIT_LEAST};
+use super::storage::Storage;
 use super::units::{Builder, Units};
 use super::{fences, keys};
 
@@ -114,7 +114,7 @@ impl RunWriter {
     }
 
     /// Adds an entry behind all others.
-    pub(super) fn push(&mut self, ground: &mut Ground<'_>, entry: &Entry<'_>) -> Result<()> {
+    pub(super) fn push(&mut self, storage: &mut Storage<'_>, entry: &Entry<'_>) -> Result<()> {
         let unit = self.run.unit as usize;
         let mut short = core::mem::take(&mut self.short);
         let held = match self.run.kept {
@@ -127,10 +127,10 @@ impl RunWriter {
                 Entry { key: &short, ..*entry }
             }
         };
-        if !(self.is_open && self.builder.push(ground.slot(unit), &held)) {
-            self.end_unit(ground);
-            self.begin_unit(ground, entry.key)?;
-            if !self.builder.push(ground.slot(unit), &held) {
+        if !(self.is_open && self.builder.push(storage.slot(unit), &held)) {
+            self.end_unit(storage);
+            self.begin_unit(storage, entry.key)?;
+            if !self.builder.push(storage.slot(unit), &held) {
                 let found = entry.bytes();
                 return Err(index::Error::EntryTooLong { found, limit: self.run.unit.into() });
             }
@@ -144,22 +144,22 @@ impl RunWriter {
         Ok(())
     }
 
-    fn begin_unit(&mut self, ground: &mut Ground<'_>, key: &[u8]) -> Result<()> {
+    fn begin_unit(&mut self, storage: &mut Storage<'_>, key: &[u8]) -> Result<()> {
         let unit = self.run.unit as usize;
-        let (page, offset) = ground.make_room(unit, self.cause)?;
-        self.follow_last(ground);
+        let (page, offset) = storage.make_room(unit, self.cause)?;
+        self.follow_last(storage);
         let goes_on = self.extents.last().is_some_and(|last| last.page + last.pages == page.0 + 1);
         if !goes_on {
             if self.run.units == 0 {
                 self.run.offset = offset as u32;
             }
-            ground.begin_part();
+            storage.begin_part();
             match self.extents.last_mut() {
                 Some(last) if last.page + last.pages == page.0 => last.pages += 1,
                 _ => self.extents.push(Extent { page: page.0, pages: 1 }),
             }
         }
-        ground.slot(unit).fill(0);
+        storage.slot(unit).fill(0);
         self.firsts.extend_from_slice(&(key.len() as u16).to_le_bytes());
         self.firsts.extend_from_slice(key);
         self.builder = self.builder.next();
@@ -168,12 +168,12 @@ impl RunWriter {
     }
 
     /// The chip may have refused the last page, which stands elsewhere then.
-    fn follow_last(&mut self, ground: &Ground<'_>) {
+    fn follow_last(&mut self, storage: &Storage<'_>) {
         let Some(last) = self.extents.last_mut() else {
             return;
         };
         let page = last.page + last.pages - 1;
-        let now = ground.now(device::Page(page)).0;
+        let now = storage.now(device::Page(page)).0;
         if now == page {
             return;
         }
@@ -184,11 +184,11 @@ impl RunWriter {
         self.extents.push(Extent { page: now, pages: 1 });
     }
 
-    fn end_unit(&mut self, ground: &mut Ground<'_>) {
+    fn end_unit(&mut self, storage: &mut Storage<'_>) {
         if self.is_open {
             let unit = self.run.unit as usize;
-            self.builder.seal(self.run.seed(self.run.units), ground.slot(unit));
-            ground.end_unit(unit);
+            self.builder.seal(self.run.seed(self.run.units), storage.slot(unit));
+            storage.end_unit(unit);
             self.run.units += 1;
             self.is_open = false;
         }
@@ -226,10 +226,10 @@ impl RunWriter {
     }
 
     /// Ends a run that has entries, of a partition that ends where `high` says.
-    pub(super) fn finish(mut self, ground: &mut Ground<'_>, high: Option<&[u8]>) -> Written {
+    pub(super) fn finish(mut self, storage: &mut Storage<'_>, high: Option<&[u8]>) -> Written {
         let scale = Scale::of(&self.low, high);
-        self.end_unit(ground);
-        self.follow_last(ground);
+        self.end_unit(storage);
+        self.follow_last(storage);
         let (units, fences) = (self.run.units, fences::bytes_of(self.run.units));
         let mut tables = Vec::with_capacity(fences + self.filter.len());
         tables.resize(fences, 0);

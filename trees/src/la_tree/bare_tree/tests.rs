@@ -10,9 +10,9 @@ use store::{EntryShape, PageLog, PageLogOptions};
 use super::{BareTree, Bounds, Halves};
 use crate::btree::{self, At, Edit, Rules};
 use crate::la_tree::cache::CacheSize;
-use crate::la_tree::ground::Ground;
 use crate::la_tree::layout::PageShape;
 use crate::la_tree::nodes::Nodes;
+use crate::la_tree::storage::Storage;
 
 const CAUSE: Cause = Cause::Update;
 
@@ -46,7 +46,7 @@ fn tree() -> BareTree<'static> {
     let log = PageLog::create(chip, &PageLogOptions::default()).unwrap();
     let pages = PageShape::new(&geometry, 64).unwrap();
     let nodes = Nodes::new(SHAPE, pages, CacheSize::Fixed(12), (128, 16)).unwrap();
-    let mut tree = BareTree::new(Ground::Chip(log), nodes, 2, 12);
+    let mut tree = BareTree::new(Storage::Chip(log), nodes, 2, 12);
     tree.plant().unwrap();
     tree
 }

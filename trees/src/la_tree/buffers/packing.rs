@@ -3,8 +3,8 @@
 use device::{Cause, Page};
 
 use super::super::buffer_pool::BufferId;
-use super::super::ground::Ground;
 use super::super::layout::{FRAGMENT_HEADER_BYTES, FRAGMENTS, Link, damaged, seal_fragment};
+use super::super::storage::Storage;
 use super::{Buffers, is_leaf};
 use index::Result;
 
@@ -31,7 +31,7 @@ impl Buffers {
     /// Makes a page of fragments, of the buffer `first` before all others, and programs it.
     pub(in super::super) fn write_page(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         first: Option<u32>,
         cause: Cause,
     ) -> Result<()> {

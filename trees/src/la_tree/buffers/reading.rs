@@ -5,9 +5,9 @@ use core::ops::Range;
 use device::{Cause, Page};
 
 use super::super::buffer_pool::{BufferId, Copied};
-use super::super::ground::Ground;
 use super::super::layout::{FRAGMENT_HEADER_BYTES, Link, Owner, damaged, open_fragment};
 use super::super::sorter::{self, Sorter};
+use super::super::storage::Storage;
 use super::super::stream::{self, Pending};
 use super::super::table::BufferRecord;
 use super::{Buffers, Wanted, is_leaf};
@@ -40,7 +40,7 @@ impl Buffers {
     /// or a range, as [`Buffers::next_fragment`] does.
     fn next_with(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         chain: &mut Chain,
         wanted: &Wanted,
     ) -> Result<Option<(Link, Range<usize>)>> {
@@ -87,7 +87,7 @@ impl Buffers {
     /// to the one before it; `None` at the end.
     pub(in super::super) fn next_fragment(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         chain: &mut Chain,
         cause: Cause,
     ) -> Result<Option<(Link, Range<usize>)>> {
@@ -108,7 +108,7 @@ impl Buffers {
     /// Searches buffer `number` for the newest entry of `key`, which `found` gets.
     pub(in super::super) fn find<T>(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         number: u32,
         key: &[u8],
         found: &mut dyn FnMut(&Pending<'_>) -> T,
@@ -135,7 +135,7 @@ impl Buffers {
     /// Hands every entry of buffer `number` to `take`, with an age: a higher one is newer.
     pub(in super::super) fn scan(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         number: u32,
         take: &mut dyn FnMut(&Pending<'_>, u64),
     ) -> Result<()> {
@@ -172,7 +172,7 @@ impl Buffers {
     /// may have keys that are `wanted`.
     pub(in super::super) fn scan_chain(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         number: u32,
         wanted: &Wanted,
         take: &mut dyn FnMut(&Pending<'_>, u64),
@@ -200,7 +200,7 @@ impl Buffers {
     /// ones are left. A chain that `fits` is loaded as a whole, behind what is newer.
     pub(in super::super) fn load_chain(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         chain: &mut Chain,
         (sorter, fits): (&mut Sorter, bool),
         cause: Cause,
@@ -243,7 +243,7 @@ impl Buffers {
     /// Notes whose the pages of a buffer's fragments are, as far as they can be read.
     pub(in super::super) fn hold_chain(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         record: &BufferRecord,
         cause: Cause,
     ) -> Result<()> {

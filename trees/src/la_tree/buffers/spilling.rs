@@ -14,9 +14,9 @@
 use device::Cause;
 
 use super::super::buffer_pool::BufferId;
-use super::super::ground::Ground;
 use super::super::layout::FRAGMENT_HEADER_BYTES;
 use super::super::sorter::Sorter;
+use super::super::storage::Storage;
 use super::super::stream::GROUP;
 use super::Buffers;
 use index::Result;
@@ -41,7 +41,7 @@ impl Buffers {
     /// of each the newest entry: so a lookup reads one of these fragments, and not all.
     pub(in super::super) fn write_run(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         number: u32,
         sorter: &mut Sorter,
         cause: Cause,

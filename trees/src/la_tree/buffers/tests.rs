@@ -8,8 +8,8 @@ use store::{EntryShape, PageLog, PageLogOptions};
 
 use super::{BufferSizes, Buffers, LISTED_MOST, Wanted};
 use crate::la_tree::buffer_pool::PoolSize;
-use crate::la_tree::ground::Ground;
 use crate::la_tree::layout::{Owner, PageShape};
+use crate::la_tree::storage::Storage;
 use crate::la_tree::stream::{Form, Pending};
 
 const CAUSE: Cause = Cause::Update;
@@ -21,9 +21,9 @@ fn geometry() -> Geometry {
 }
 
 /// An empty chip.
-pub(in super::super) fn chip() -> Ground<'static> {
+pub(in super::super) fn chip() -> Storage<'static> {
     let chip = Box::new(SimulatedNand::new(geometry(), NandCosts::default()));
-    Ground::Chip(PageLog::create(chip, &PageLogOptions::default()).unwrap())
+    Storage::Chip(PageLog::create(chip, &PageLogOptions::default()).unwrap())
 }
 
 /// No buffers yet, for that chip, with a pool of so many bytes.
@@ -40,7 +40,7 @@ fn none_with_fences(pool: u64, fences: usize) -> Buffers {
 }
 
 /// So many buffers, every other one of a leaf subtree, over a small pool on a chip.
-fn parts(count: u32) -> (Ground<'static>, Buffers) {
+fn parts(count: u32) -> (Storage<'static>, Buffers) {
     let (log, mut buffers) = (chip(), none(3000));
     for number in 0..count {
         buffers.begin(&log, number, number % 2 == 0).unwrap();
@@ -52,7 +52,7 @@ type Entry = Option<[u8; 4]>;
 type Entries = BTreeMap<(u32, [u8; 4]), Entry>;
 
 /// Puts and deletes of some keys over and over, in all buffers.
-fn fill(log: &mut Ground<'_>, buffers: &mut Buffers, updates: u32) -> Entries {
+fn fill(log: &mut Storage<'_>, buffers: &mut Buffers, updates: u32) -> Entries {
     let count = buffers.records.len() as u32;
     let mut newest = Entries::new();
     for number in 0..updates {
@@ -71,7 +71,7 @@ fn value(entry: &Pending<'_>) -> Entry {
 }
 
 /// The newest entry of each key of a buffer, of all that a scan hands over.
-fn scanned(log: &mut Ground<'_>, buffers: &mut Buffers, number: u32) -> BTreeMap<[u8; 4], Entry> {
+fn scanned(log: &mut Storage<'_>, buffers: &mut Buffers, number: u32) -> BTreeMap<[u8; 4], Entry> {
     let mut newest = BTreeMap::<[u8; 4], (u64, Entry)>::new();
     let take = &mut |entry: &Pending<'_>, age: u64| {
         let found = newest.entry(entry.key.try_into().unwrap()).or_insert((age, value(entry)));

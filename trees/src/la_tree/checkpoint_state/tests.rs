@@ -7,9 +7,9 @@ use crate::btree::HEIGHT_MOST;
 use crate::la_tree::buffers::tests::{SHAPE, chip};
 use crate::la_tree::buffers::{self, Buffers};
 use crate::la_tree::cache::CacheSize;
-use crate::la_tree::ground::Ground;
 use crate::la_tree::layout::NodeId;
 use crate::la_tree::nodes::Nodes;
+use crate::la_tree::storage::Storage;
 use crate::la_tree::stream::Pending;
 
 /// Numbers in a chunk of each table.
@@ -19,7 +19,7 @@ const PLAIN: u32 = 30;
 
 /// Nodes and buffers, and the chip below them.
 struct Parts {
-    log: Ground<'static>,
+    log: Storage<'static>,
     nodes: Nodes,
     buffers: Buffers,
 }

@@ -3,8 +3,8 @@
 use device::Cause;
 use store::node::Codec;
 
-use super::super::ground::Ground;
 use super::super::layout::{NodeId, damaged};
+use super::super::storage::Storage;
 use super::Nodes;
 use crate::btree::Edit;
 use index::Result;
@@ -13,17 +13,17 @@ impl Nodes {
     /// Makes a change in a node at a level; false, and nothing changed, if there is no room for it.
     pub(in super::super) fn edit(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         (id, level): (NodeId, u8),
         edit: Edit<'_>,
     ) -> Result<bool> {
         let codec = self.at(level);
         let log = match log {
-            Ground::Disk(disk) => {
+            Storage::Disk(disk) => {
                 let node = self.page_mut(disk, id, level, Cause::Update)?;
                 return Ok(edit.apply(&codec, node, &mut self.scratch));
             }
-            Ground::Chip(log) => log,
+            Storage::Chip(log) => log,
         };
         let frame = self.frame(log, id, level, Cause::Update)?;
         let is_done = edit.apply(&codec, self.cache.node_mut(frame), &mut self.scratch);
@@ -37,20 +37,20 @@ impl Nodes {
     /// of memory.
     pub(in super::super) fn change_pair(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         pair: (NodeId, NodeId),
         level: u8,
         change: impl FnOnce(&Codec, &mut [u8], &mut [u8], &mut [u8]),
     ) -> Result<()> {
         let codec = self.at(level);
         let log = match log {
-            Ground::Disk(disk) => {
+            Storage::Disk(disk) => {
                 let pages = self.logical_pair(disk, pair, level, Cause::Update)?;
                 let (left, right) = disk.file.two_pages_mut(pages, Cause::Update, &self.codecs)?;
                 change(&codec, left, right, &mut self.scratch);
                 return Ok(());
             }
-            Ground::Chip(log) => log,
+            Storage::Chip(log) => log,
         };
         let (first, second) = self.frames(log, pair, level, Cause::Update)?;
         if first == second {

@@ -13,8 +13,8 @@ use core::ops::Range;
 use device::Cause;
 use store::{PageLog, node};
 
-use super::super::ground::Ground;
 use super::super::layout::{NODES, NodeId, damaged, seal_node};
+use super::super::storage::Storage;
 use super::Nodes;
 use index::Result;
 
@@ -29,8 +29,12 @@ pub(super) struct Waiting {
 
 impl Nodes {
     /// Programs every node that is in memory only.
-    pub(in super::super) fn write_all(&mut self, log: &mut Ground<'_>, cause: Cause) -> Result<()> {
-        let Ground::Chip(log) = log else {
+    pub(in super::super) fn write_all(
+        &mut self,
+        log: &mut Storage<'_>,
+        cause: Cause,
+    ) -> Result<()> {
+        let Storage::Chip(log) = log else {
             return Ok(());
         };
         for frame in 0..self.cache.frames() {
@@ -42,8 +46,8 @@ impl Nodes {
     }
 
     /// Gives a chunk of the cache back.
-    pub(in super::super) fn give_frames_back(&mut self, log: &mut Ground<'_>) -> Result<()> {
-        let Ground::Chip(log) = log else {
+    pub(in super::super) fn give_frames_back(&mut self, log: &mut Storage<'_>) -> Result<()> {
+        let Storage::Chip(log) = log else {
             return Ok(());
         };
         while let Some((frame, dirty)) = self.cache.oldest_to_stay() {
@@ -65,11 +69,11 @@ impl Nodes {
     /// Lets node `id` be written to a new place, if it stands in an old page, and nowhere else.
     pub(in super::super) fn copy_old(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         id: NodeId,
         cause: Cause,
     ) -> Result<()> {
-        let Ground::Chip(log) = log else {
+        let Storage::Chip(log) = log else {
             return Ok(());
         };
         let place = self.place(id).map(|place| self.pages.locate(place).0);

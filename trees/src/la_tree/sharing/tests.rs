@@ -10,9 +10,9 @@ use super::{FRAMES_LEAST, Sharing, WINDOW};
 use crate::la_tree::bare_tree::BareTree;
 use crate::la_tree::buffers::Buffers;
 use crate::la_tree::cost::UnitCosts;
-use crate::la_tree::ground::Ground;
 use crate::la_tree::nodes::Nodes;
 use crate::la_tree::plan::{PARAMETERS, Plan, choices};
+use crate::la_tree::storage::Storage;
 use crate::la_tree::stream::Form;
 
 /// What shares memory, on a chip.
@@ -31,7 +31,7 @@ fn parts(share: &str) -> Parts {
     let chosen = choices(&options, geometry).unwrap();
     let plan = Plan::new(&options, options.shape, chosen, geometry).unwrap();
     let chip = Box::new(SimulatedNand::new(geometry, NandCosts::default()));
-    let log = Ground::Chip(PageLog::create(chip, &PageLogOptions::default()).unwrap());
+    let log = Storage::Chip(PageLog::create(chip, &PageLogOptions::default()).unwrap());
     let units = UnitCosts::usual(&plan.pages);
     let nodes = Nodes::new(plan.shape, plan.pages, plan.cache, plan.chunks).unwrap();
     let buffers = Buffers::new(Form::new(plan.shape), plan.pages, &plan.sizes);

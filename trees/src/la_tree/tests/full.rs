@@ -21,34 +21,34 @@ fn entry() -> &'static TreeDescriptor {
 
 /// What a tree stands on.
 #[derive(Clone)]
-enum Ground {
+enum Storage {
     Chip(Box<SimulatedNand>),
     Disk(RamDisk),
 }
 
-impl Ground {
+impl Storage {
     fn chip((page, pages_per_block, blocks): (u32, u32, u32)) -> Self {
         let chip = Geometry::new(page, pages_per_block, blocks).unwrap();
         let chip = SimulatedNand::new(chip.with_spare(16).unwrap(), NandCosts::default());
-        Ground::Chip(Box::new(chip))
+        Storage::Chip(Box::new(chip))
     }
 
     fn disk(sector: u32, sectors: u64) -> Self {
-        Ground::Disk(RamDisk::new(SectorGeometry::new(sector, sectors).unwrap()))
+        Storage::Disk(RamDisk::new(SectorGeometry::new(sector, sectors).unwrap()))
     }
 
     fn shape(&self) -> MediumShape {
         use device::{Nand, Sectors};
         match self {
-            Ground::Chip(chip) => MediumShape::Nand(chip.geometry()),
-            Ground::Disk(disk) => MediumShape::Sectors(disk.geometry()),
+            Storage::Chip(chip) => MediumShape::Nand(chip.geometry()),
+            Storage::Disk(disk) => MediumShape::Sectors(disk.geometry()),
         }
     }
 
     fn medium(&mut self) -> Medium<'_> {
         match self {
-            Ground::Chip(chip) => Medium::Nand(Box::new(chip)),
-            Ground::Disk(disk) => Medium::Sectors(Box::new(disk)),
+            Storage::Chip(chip) => Medium::Nand(Box::new(chip)),
+            Storage::Disk(disk) => Medium::Sectors(Box::new(disk)),
         }
     }
 }
@@ -69,19 +69,19 @@ fn mixed(number: u64) -> u64 {
 }
 
 impl Case {
-    fn options(&self, ground: &Ground) -> index::Result<Options> {
+    fn options(&self, storage: &Storage) -> index::Result<Options> {
         let pairs = self.settings.iter().copied();
         let settings = Settings::parse("la-tree", entry().parameters, pairs).unwrap();
         let mut options =
             Options { durability: Some(self.durability), ..Options::new(self.shape, 0, settings) };
-        options.memory_bytes = self.memory * entry().least_memory(&options, ground.shape())?;
+        options.memory_bytes = self.memory * entry().least_memory(&options, storage.shape())?;
         Ok(options)
     }
 
-    fn make<'g>(&self, ground: &'g mut Ground, open: bool) -> index::Result<Box<dyn Index + 'g>> {
-        let options = self.options(ground)?;
+    fn make<'g>(&self, storage: &'g mut Storage, open: bool) -> index::Result<Box<dyn Index + 'g>> {
+        let options = self.options(storage)?;
         let make = if open { entry().open } else { entry().create };
-        make(ground.medium(), &options)
+        make(storage.medium(), &options)
     }
 
     /// The key and the value with this number.
@@ -137,14 +137,14 @@ impl Case {
     }
 
     /// Fills a new tree, empties it, and fills it again; returns what it took.
-    fn play(&self, mut ground: Ground, (batch, reopen): (u64, bool)) -> (usize, usize) {
-        let mut index = self.make(&mut ground, false).unwrap();
+    fn play(&self, mut storage: Storage, (batch, reopen): (u64, bool)) -> (usize, usize) {
+        let mut index = self.make(&mut storage, false).unwrap();
         let mut taken = self.fill(&mut *index, (0, batch));
         taken.sort_by_key(|number| if reopen { *number } else { mixed(*number) });
         if reopen {
             index.close().unwrap();
             drop(index);
-            index = self.make(&mut ground, true).unwrap();
+            index = self.make(&mut storage, true).unwrap();
         } else if self.durability != Durability::None {
             index.checkpoint(None).unwrap();
         }
@@ -152,7 +152,7 @@ impl Case {
         self.delete(&mut *index, first, 1);
         index.close().unwrap();
         drop(index);
-        let mut index = self.make(&mut ground, true).unwrap();
+        let mut index = self.make(&mut storage, true).unwrap();
         self.delete(&mut *index, rest, batch as usize);
         assert!(index.range(KeyRange::ALL).unwrap().next().unwrap().is_none(), "{self:?}");
         let again = self.fill(&mut *index, (0, batch));
@@ -169,7 +169,7 @@ fn is_full(error: &Error) -> bool {
 
 /// Blocks of the smallest chip that `case` finds room on.
 fn smallest_chip(case: &Case, (page, pages_per_block): (u32, u32)) -> u32 {
-    match case.make(&mut Ground::chip((page, pages_per_block, 1)), false).map(drop) {
+    match case.make(&mut Storage::chip((page, pages_per_block, 1)), false).map(drop) {
         Err(Error::Store(store::Error::Device(device::Error::TooFewBlocks { need, .. }))) => need,
         other => panic!("{case:?}, one block: {other:?}"),
     }
@@ -195,8 +195,8 @@ fn deletes_are_taken_on_full_chips_of_any_geometry() {
                     memory: [1, 1, 4][turn / 3 % 3],
                 };
                 let blocks = smallest_chip(&case, chip) + [0, 3, 12, 20][turn / 2 % 4];
-                let ground = Ground::chip((chip.0, chip.1, blocks));
-                let (first, again) = case.play(ground, ([1, 70, 13][turn % 3], turn % 2 == 0));
+                let storage = Storage::chip((chip.0, chip.1, blocks));
+                let (first, again) = case.play(storage, ([1, 70, 13][turn % 3], turn % 2 == 0));
                 assert!(again * 10 >= first * 6, "{chip:?} x {blocks}, {case:?}: {first}, {again}");
                 total += first;
             }
@@ -221,8 +221,8 @@ fn deletes_are_taken_on_full_disks_with_a_page_in_a_sector_or_more() {
                     durability,
                     memory: [1, 8][turn / 2 % 2],
                 };
-                let ground = Ground::disk(sector, bytes / u64::from(sector));
-                let (first, again) = case.play(ground, ([1, 70, 13][turn % 3], turn % 2 == 0));
+                let storage = Storage::disk(sector, bytes / u64::from(sector));
+                let (first, again) = case.play(storage, ([1, 70, 13][turn % 3], turn % 2 == 0));
                 assert!(again * 10 >= first * 6, "{bytes} in {sector}, {case:?}: {first}, {again}");
                 total += first;
             }

@@ -46,12 +46,12 @@ fn entry() -> &'static TreeDescriptor {
 }
 
 /// A chip with a tree on it.
-struct Ground {
+struct Storage {
     chip: SimulatedNand,
     options: Options,
 }
 
-impl Ground {
+impl Storage {
     fn new(chip: Geometry, durability: Durability) -> Self {
         let settings = Settings::parse("la-tree", entry().parameters, []).unwrap();
         let mut options = Options {
@@ -60,19 +60,19 @@ impl Ground {
         };
         let least = entry().least_memory(&options, MediumShape::Nand(chip)).unwrap();
         options.memory_bytes = least * 5 / 4;
-        Ground { chip: SimulatedNand::new(chip, NandCosts::default()), options }
+        Storage { chip: SimulatedNand::new(chip, NandCosts::default()), options }
     }
 
     /// The same, where pool and cache lend memory to the tables, which have many buffers.
     fn lending(geometry: Geometry, durability: Durability) -> Self {
-        let Ground { chip, mut options } = Self::new(geometry, durability);
+        let Storage { chip, mut options } = Self::new(geometry, durability);
         let given = [("share", "shared"), ("k", "1")];
         options.settings = Settings::parse("la-tree", entry().parameters, given).unwrap();
         let medium = MediumShape::Nand(geometry);
         let needs = (entry().footprint)(&options, medium).unwrap();
         options.memory_bytes = needs.memory_least * 3;
         options.tables_bytes = Some(needs.tables);
-        Ground { chip, options }
+        Storage { chip, options }
     }
 
     fn index(&mut self, is_new: bool) -> Result<Box<dyn Index + '_>> {
@@ -120,9 +120,9 @@ struct Reached {
 }
 
 /// Opens the index, changes it and makes a checkpoint, as far as the power lasts.
-fn session(ground: &mut Ground, changes: &[Change]) -> Reached {
+fn session(storage: &mut Storage, changes: &[Change]) -> Reached {
     let mut reached = Reached::default();
-    let outcome = go(ground, changes, &mut reached);
+    let outcome = go(storage, changes, &mut reached);
     if let Err(error) = outcome {
         let is_cut = matches!(error, Error::Store(store::Error::Device(device::Error::PowerCut)));
         assert!(is_cut, "{error}");
@@ -130,7 +130,7 @@ fn session(ground: &mut Ground, changes: &[Change]) -> Reached {
     reached
 }
 
-fn go(ground: &mut Ground, changes: &[Change], reached: &mut Reached) -> Result<()> {
+fn go(storage: &mut Storage, changes: &[Change], reached: &mut Reached) -> Result<()> {
     let batch: Vec<Update<'_>> = changes
         .iter()
         .map(|(key, value)| match value {
@@ -138,7 +138,7 @@ fn go(ground: &mut Ground, changes: &[Change], reached: &mut Reached) -> Result<
             None => Update::Delete { key },
         })
         .collect();
-    let mut index = ground.index(false)?;
+    let mut index = storage.index(false)?;
     let lent = |index: &dyn Index| figure(index, "bytes that tables may take");
     let before = lent(&*index);
     let updated = index.update(&batch);
@@ -191,22 +191,22 @@ fn refilling_batch(number: u32, _: &mut ChaCha8Rng) -> Vec<Change> {
 /// Changes the index until `earlier` batches and one more were what is to be cut; the chip is as it
 /// was before that.
 fn until_due(
-    ground: &mut Ground,
+    storage: &mut Storage,
     random: &mut ChaCha8Rng,
     subject: Subject,
 ) -> (Entries, Vec<Change>) {
     let (mut entries, mut number) = (Entries::new(), 0);
-    drop(ground.index(true).unwrap());
+    drop(storage.index(true).unwrap());
     for events in 0..=subject.earlier {
         loop {
             let changes = (subject.batch)(number, random);
             number += 1;
-            let before = ground.chip.clone();
-            ground.chip.arm(FaultPlan::default());
-            let reached = session(ground, &changes);
+            let before = storage.chip.clone();
+            storage.chip.arm(FaultPlan::default());
+            let reached = session(storage, &changes);
             assert!(reached.settled);
             if (subject.happens)(reached) && events == subject.earlier {
-                ground.chip = before;
+                storage.chip = before;
                 return (entries, changes);
             }
             entries = with(entries, &changes);
@@ -219,42 +219,42 @@ fn until_due(
 }
 
 /// Cuts everything; returns how many cuts were made in sessions, and in recoveries.
-fn cut_everything(ground: &mut Ground, seed: u64, subject: Subject) -> (u64, u64) {
+fn cut_everything(storage: &mut Storage, seed: u64, subject: Subject) -> (u64, u64) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let (before, changes) = until_due(ground, &mut random, subject);
+    let (before, changes) = until_due(storage, &mut random, subject);
     let after = with(before.clone(), &changes);
-    let durability = ground.options.durability.unwrap();
+    let durability = storage.options.durability.unwrap();
     let is_right = |reached: Reached, found: &Entries| {
         let lasts = reached.settled || reached.updated && durability == Durability::Every;
         *found == after || !lasts && *found == before
     };
-    let saved = ground.chip.clone();
-    ground.chip.arm(FaultPlan::default());
-    let reached = session(ground, &changes);
+    let saved = storage.chip.clone();
+    storage.chip.arm(FaultPlan::default());
+    let reached = session(storage, &changes);
     assert!(reached.settled && (subject.happens)(reached), "{reached:?}");
-    let all = ground.chip.changes();
+    let all = storage.chip.changes();
     let (mut cuts, mut again) = (0, 0);
     for at in sample(5, 1..=all) {
-        ground.chip = saved.clone();
-        ground.cut_at(at);
-        let reached = session(ground, &changes);
-        let left = ground.chip.clone();
-        let (found, recovery) = ground.recovered();
+        storage.chip = saved.clone();
+        storage.cut_at(at);
+        let reached = session(storage, &changes);
+        let left = storage.chip.clone();
+        let (found, recovery) = storage.recovered();
         assert!(is_right(reached, &found), "cut {at} of {all}: {reached:?}");
         cuts += 1;
         for at_recovery in sample(5, 1..=recovery) {
-            ground.chip = left.clone();
-            ground.cut_at(at_recovery);
-            drop(ground.index(false));
-            let found = ground.recovered().0;
+            storage.chip = left.clone();
+            storage.cut_at(at_recovery);
+            drop(storage.index(false));
+            let found = storage.recovered().0;
             assert!(is_right(reached, &found), "cut {at} of {all}, then {at_recovery}");
             again += 1;
         }
         // What was recovered is gone on with.
         let next = [(vec![0; 4], Some(vec![7; 4]))];
-        let reached = session(ground, &next);
+        let reached = session(storage, &next);
         assert!(reached.settled, "cut {at}");
-        assert_eq!(ground.recovered().0, with(found, &next), "cut {at}");
+        assert_eq!(storage.recovered().0, with(found, &next), "cut {at}");
     }
     (cuts, again)
 }
@@ -263,7 +263,7 @@ fn cut_everything(ground: &mut Ground, seed: u64, subject: Subject) -> (u64, u64
 /// cuts were made in sessions, and in recoveries.
 fn cut_on_all(
     stands: [(u32, u32); 4],
-    new: fn(Geometry, Durability) -> Ground,
+    new: fn(Geometry, Durability) -> Storage,
     subject: Subject,
 ) -> (u64, u64) {
     let durabilities = [Durability::Checkpoint, Durability::Batch, Durability::Every];
@@ -287,7 +287,7 @@ const STANDS: [(u32, u32); 4] = [(512, 16), (512, 0), (2048, 64), (2048, 0)];
 #[test]
 fn a_reclamation_and_each_recovery_of_it_are_cut_at_every_operation() {
     let subject = Subject { happens: |reached| reached.reclaimed, earlier: 5, batch };
-    let (cuts, again) = cut_on_all(STANDS, Ground::new, subject);
+    let (cuts, again) = cut_on_all(STANDS, Storage::new, subject);
     println!("reclamations cut at every operation: {cuts} cuts, and {again} of recoveries");
     let share = share(5) as u64;
     assert!(
@@ -299,7 +299,7 @@ fn a_reclamation_and_each_recovery_of_it_are_cut_at_every_operation() {
 #[test]
 fn an_update_whose_tables_take_memory_of_the_pool_is_cut_at_every_operation() {
     let subject = Subject { happens: |reached| reached.lent, earlier: 2, batch };
-    let (cuts, again) = cut_on_all(STANDS, Ground::lending, subject);
+    let (cuts, again) = cut_on_all(STANDS, Storage::lending, subject);
     println!("memory lent to tables: {cuts} cuts, and {again} of recoveries");
     let share = share(5) as u64;
     assert!(cuts * share > 60 && again * share * share > 100, "{cuts} cuts, {again} of recoveries");
@@ -310,7 +310,7 @@ fn a_put_that_has_leaves_merged_is_cut_at_every_operation() {
     let happens = |reached: Reached| reached.merged;
     let subject = Subject { happens, earlier: 0, batch: refilling_batch };
     let (cuts, again) =
-        cut_on_all([(512, 16), (512, 0), (512, 16), (512, 0)], Ground::new, subject);
+        cut_on_all([(512, 16), (512, 0), (512, 16), (512, 0)], Storage::new, subject);
     println!("merging leaves: {cuts} cuts, and {again} of recoveries");
     let share = share(5) as u64;
     assert!(cuts * share > 60 && again * share * share > 100, "{cuts} cuts, {again} of recoveries");

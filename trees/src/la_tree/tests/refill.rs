@@ -11,13 +11,13 @@ fn entry() -> &'static TreeDescriptor {
     flashtree_trees::find("la-tree").unwrap()
 }
 
-struct Ground {
+struct Storage {
     chip: SimulatedNand,
     options: Options,
     least: u64,
 }
 
-impl Ground {
+impl Storage {
     fn new((page, spare, blocks): (u32, u32, u32), durability: Durability) -> Self {
         let chip = Geometry::new(page, 16, blocks).unwrap().with_spare(spare).unwrap();
         let settings = Settings::parse("la-tree", entry().parameters, []).unwrap();
@@ -27,7 +27,7 @@ impl Ground {
             ..Options::new(EntryShape::fixed(4, 4), 0, settings)
         };
         let least = entry().least_memory(&options, MediumShape::Nand(chip)).unwrap();
-        Ground { chip: SimulatedNand::new(chip, NandCosts::default()), options, least }
+        Storage { chip: SimulatedNand::new(chip, NandCosts::default()), options, least }
     }
 
     fn index(&mut self, is_new: bool, times: u64) -> Box<dyn Index + '_> {
@@ -65,14 +65,14 @@ fn fill_empty_and_fill(
     (filled_with, times): (u64, u64),
 ) {
     let others = 1_000_000;
-    let new = fill(&mut *Ground::new(chip, durability).index(true, times), others);
-    let mut ground = Ground::new(chip, durability);
-    let mut index = ground.index(true, filled_with);
+    let new = fill(&mut *Storage::new(chip, durability).index(true, times), others);
+    let mut storage = Storage::new(chip, durability);
+    let mut index = storage.index(true, filled_with);
     let first = fill(&mut *index, 0);
     empty(&mut *index, (0, first));
     index.close().unwrap();
     drop(index);
-    let mut index = ground.index(false, times);
+    let mut index = storage.index(false, times);
     let again = fill(&mut *index, others);
     empty(&mut *index, (others, again));
     let third = fill(&mut *index, 0);
@@ -118,8 +118,8 @@ fn a_full_chip_takes_as_much_as_was_deleted_from_it() {
         cases.extend(Durability::ALL.map(|durability| (chip, durability)));
     }
     for (chip, durability) in contract::sample(5, cases) {
-        let mut ground = Ground::new(chip, durability);
-        let mut index = ground.index(true, 4);
+        let mut storage = Storage::new(chip, durability);
+        let mut index = storage.index(true, 4);
         let first = fill(&mut *index, 0);
         let mut deleted = 0;
         for number in (0..first).filter(|number| number % 5 < 3) {
@@ -147,8 +147,8 @@ fn a_full_chip_takes_as_much_as_was_deleted_from_it() {
 /// and buffers would be emptied for nearly every put.
 #[test]
 fn a_full_chip_that_half_was_deleted_from_lets_updates_wait() {
-    let mut ground = Ground::new((512, 16, 56), Durability::Batch);
-    let mut index = ground.index(true, 4);
+    let mut storage = Storage::new((512, 16, 56), Durability::Batch);
+    let mut index = storage.index(true, 4);
     let first = fill(&mut *index, 0);
     (0..first).step_by(2).for_each(|number| empty(&mut *index, (number, 1)));
     let programs = |index: &dyn Index| index.meter().unwrap().total().page_programs;

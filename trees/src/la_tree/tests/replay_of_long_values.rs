@@ -22,7 +22,7 @@ fn key(number: u32) -> [u8; 4] {
 
 /// A disk with a tree, and what the tree holds.
 #[derive(Clone)]
-struct Ground {
+struct Storage {
     disk: RamDisk,
     geometry: SectorGeometry,
     keys: std::ops::Range<u32>,
@@ -38,7 +38,7 @@ const CHOICES: [Choose; 3] = [
     |place, _| place >= 10,
 ];
 
-impl Ground {
+impl Storage {
     fn index(
         &mut self,
         is_new: bool,
@@ -60,8 +60,8 @@ impl Ground {
     /// A disk that was full, from which some was deleted.
     fn filled(sectors: u64, times: u64, random: &mut ChaCha8Rng) -> Self {
         let geometry = SectorGeometry::new(512, sectors).unwrap();
-        let mut ground = Ground { disk: RamDisk::new(geometry), geometry, keys: 0..0 };
-        let mut index = ground.index(true, times, "adaptive").unwrap();
+        let mut storage = Storage { disk: RamDisk::new(geometry), geometry, keys: 0..0 };
+        let mut index = storage.index(true, times, "adaptive").unwrap();
         let mut count = 0;
         while index.update(&[Update::Put { key: &key(count), value: &[1; 20] }]).is_ok() {
             count += 1;
@@ -72,8 +72,8 @@ impl Ground {
         }
         index.close().unwrap();
         drop(index);
-        ground.keys = gone..count;
-        ground
+        storage.keys = gone..count;
+        storage
     }
 
     /// Makes so many updates, or fewer, as long as none is refused and no checkpoint is made;
@@ -117,16 +117,16 @@ fn replay(seed: u64) -> u32 {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let times = random.random_range(8..100);
     let sectors = [1500, 3000, 6000][seed as usize % 3];
-    let ground = Ground::filled(sectors, times, &mut random);
+    let storage = Storage::filled(sectors, times, &mut random);
     let from = random.random_range(0..3000);
     let choose = CHOICES[random.random_range(0..CHOICES.len())];
-    let (made, _) = ground.clone().play(times, (u32::MAX, from), (choose, random.clone()));
-    let mut left = ground;
+    let (made, _) = storage.clone().play(times, (u32::MAX, from), (choose, random.clone()));
+    let mut left = storage;
     let (again, model) = left.play(times, (made[0], from), (choose, random));
     assert_eq!(made, again);
     for buffer in ["none", "128", "adaptive"] {
-        let mut ground = left.clone();
-        let mut index = ground.index(false, 1, buffer).unwrap_or_else(|error| {
+        let mut storage = left.clone();
+        let mut index = storage.index(false, 1, buffer).unwrap_or_else(|error| {
             panic!("seed {seed}, {made:?} updates in the journal, buffer {buffer}: {error}")
         });
         assert_eq!(index.recovery().replayed, u64::from(made[0]));

@@ -16,12 +16,12 @@ fn entry() -> &'static TreeDescriptor {
 }
 
 /// A chip with a tree that is made with `given`.
-struct Ground {
+struct Storage {
     chip: SimulatedNand,
     options: Options,
 }
 
-impl Ground {
+impl Storage {
     fn new(chip: Geometry, given: &[(&str, &str)], durability: Durability) -> Self {
         let settings = Settings::parse("la-tree", entry().parameters, given.iter().copied());
         let mut options = Options {
@@ -30,7 +30,7 @@ impl Ground {
         };
         let least = entry().least_memory(&options, MediumShape::Nand(chip)).unwrap();
         options.memory_bytes = least * 5 / 4;
-        Ground { chip: SimulatedNand::new(chip, NandCosts::default()), options }
+        Storage { chip: SimulatedNand::new(chip, NandCosts::default()), options }
     }
 
     fn index(&mut self, is_new: bool) -> Box<dyn Index + '_> {
@@ -93,11 +93,11 @@ fn play_all(blocks: u32, keys: u32, rounds: u32) -> u32 {
         let durability = Durability::ALL[(place + spare as usize / 8 + page as usize) % 4];
         let chip = Geometry::new(page, 16, blocks).unwrap().with_spare(spare).unwrap();
         println!("{given:?}, {durability}, {page} + {spare}");
-        let mut ground = Ground::new(chip, given, durability);
+        let mut storage = Storage::new(chip, given, durability);
         let mut random = ChaCha8Rng::seed_from_u64(place as u64);
         let mut model = Model::default();
         for round in 0..rounds {
-            let mut index = ground.index(round == 0);
+            let mut index = storage.index(round == 0);
             let deletes = [10, 40, 80][round as usize % 3];
             let work = (4000, keys, deletes);
             refused += play(&mut *index, &mut model, &mut random, work);
@@ -169,9 +169,9 @@ fn nodes_are_split_and_merged_though_their_buffers_hold_entries() {
         let given = [("k", levels), ("fanout", "16")];
         let chip = Geometry::new(page, 16, 4_000_000 / page / 16).unwrap();
         let chip = chip.with_spare(spare).unwrap();
-        let mut ground = Ground::new(chip, &given, Durability::ALL[place]);
-        ground.options.memory_bytes *= 4;
-        let mut index = ground.index(true);
+        let mut storage = Storage::new(chip, &given, Durability::ALL[place]);
+        storage.options.memory_bytes *= 4;
+        let mut index = storage.index(true);
         let mut model = Model::default();
         let mut random = ChaCha8Rng::seed_from_u64(place as u64);
         for round in 0..8_u32 {
@@ -203,19 +203,19 @@ fn nodes_are_split_and_merged_though_their_buffers_hold_entries() {
 #[test]
 fn lookups_empty_buffers_but_in_a_tree_that_was_not_changed_since_it_was_opened() {
     let chip = Geometry::new(512, 16, 800).unwrap().with_spare(16).unwrap();
-    let mut ground = Ground::new(chip, &[], Durability::None);
+    let mut storage = Storage::new(chip, &[], Durability::None);
     // Without costs there is nothing to save.
     let fixed = |ns| Cost { time: Linear::fixed(ns), energy: None };
     let costs = NandCosts { read: fixed(25_000), program: fixed(200_000), erase: fixed(0) };
-    ground.chip = SimulatedNand::new(chip, costs);
+    storage.chip = SimulatedNand::new(chip, costs);
     let mut model = Model::default();
     let mut random = ChaCha8Rng::seed_from_u64(1);
-    let mut index = ground.index(true);
+    let mut index = storage.index(true);
     play(&mut *index, &mut model, &mut random, (20_000, 20_000, 20));
     index.close().unwrap();
     drop(index);
 
-    let mut index = ground.index(false);
+    let mut index = storage.index(false);
     let look_up_all = |index: &mut dyn Index, model: &Model| {
         for key in (0..9).flat_map(|_| model.entries.keys()) {
             model.compare_get(index, key, 0);
@@ -239,12 +239,12 @@ fn lookups_empty_buffers_but_in_a_tree_that_was_not_changed_since_it_was_opened(
 #[test]
 fn much_memory_does_not_let_lookups_search_ever_larger_buffers() {
     let chip = Geometry::new(2048, 64, 512).unwrap().with_spare(64).unwrap();
-    let mut ground = Ground::new(chip, &[], Durability::None);
-    ground.options.memory_bytes = 16 << 20;
+    let mut storage = Storage::new(chip, &[], Durability::None);
+    storage.options.memory_bytes = 16 << 20;
     let fixed = |ns| Cost { time: Linear::fixed(ns), energy: None };
     let costs = NandCosts { read: fixed(60_000), program: fixed(250_000), erase: fixed(0) };
-    ground.chip = SimulatedNand::new(chip, costs);
-    let mut index = ground.index(true);
+    storage.chip = SimulatedNand::new(chip, costs);
+    let mut index = storage.index(true);
     let lookups = 60_000;
     for number in 0..lookups {
         let key = (number as u32).wrapping_mul(0x9E37_79B9).to_be_bytes();
@@ -265,17 +265,17 @@ fn whatever_memory_a_tree_had_it_opens_with_the_least() {
     let mut in_parts = 0;
     for (page, spare) in [(512, 16), (512, 0), (4096, 0)] {
         let chip = Geometry::new(page, 16, 3_276_800 / page).unwrap().with_spare(spare).unwrap();
-        let mut ground = Ground::new(chip, &[], Durability::Every);
+        let mut storage = Storage::new(chip, &[], Durability::Every);
         let shape = MediumShape::Nand(chip);
-        let least = entry().least_memory(&ground.options, shape).unwrap();
+        let least = entry().least_memory(&storage.options, shape).unwrap();
         let mut random = ChaCha8Rng::seed_from_u64(u64::from(page));
         let mut model = Model::default();
         for (round, times) in [16, 1, 1, 4, 2, 1, 16, 16, 1, 8, 1].into_iter().enumerate() {
-            ground.options.memory_bytes = least * times;
+            storage.options.memory_bytes = least * times;
             let given: &[_] = if round == 7 { &[("buffer", "none")] } else { &[] };
-            ground.options.settings =
+            storage.options.settings =
                 Settings::parse("la-tree", entry().parameters, given.iter().copied()).unwrap();
-            let mut index = ground.index(round == 0);
+            let mut index = storage.index(round == 0);
             if round > 0 {
                 model.compare_all(&mut *index);
                 assert_eq!(findings(&mut *index), Vec::<String>::new(), "{times} times");
@@ -300,21 +300,21 @@ fn a_long_journal_is_replayed_with_the_least_memory_while_a_half_gets_full() {
     for (page, spare, blocks, keys) in [(512, 16, 44, 2000), (2048, 0, 40, 12_000)] {
         let chip = Geometry::new(page, 16, blocks).unwrap().with_spare(spare).unwrap();
         for seed in 0..3 {
-            let mut ground = Ground::new(chip, &[], Durability::Batch);
-            ground.options.journal_bytes = Some(u64::from(page) * 128);
+            let mut storage = Storage::new(chip, &[], Durability::Batch);
+            storage.options.journal_bytes = Some(u64::from(page) * 128);
             let shape = MediumShape::Nand(chip);
-            let least = entry().least_memory(&ground.options, shape).unwrap();
+            let least = entry().least_memory(&storage.options, shape).unwrap();
             let mut random = ChaCha8Rng::seed_from_u64(seed);
             let mut model = Model::default();
             for life in 0..8 {
-                ground.options.memory_bytes = 16 * least;
-                let mut index = ground.index(life == 0);
+                storage.options.memory_bytes = 16 * least;
+                let mut index = storage.index(life == 0);
                 let operations = if life == 0 { 6000 } else { random.random_range(500..5000) };
                 refused += play(&mut *index, &mut model, &mut random, (operations, keys, 5));
                 index.sync().unwrap();
                 drop(index);
-                ground.options.memory_bytes = least;
-                let mut index = ground.index(false);
+                storage.options.memory_bytes = least;
+                let mut index = storage.index(false);
                 model.compare_all(&mut *index);
                 replayed += index.recovery().replayed;
                 index.metrics(&mut |name, number| {
@@ -333,18 +333,18 @@ fn a_full_chip_refuses_puts_and_keeps_what_it_has() {
 }
 
 /// The smallest chip on which a tree of `shape` can be made.
-fn smallest(page: u32, spare: u32, shape: EntryShape, durability: Durability) -> Ground {
+fn smallest(page: u32, spare: u32, shape: EntryShape, durability: Durability) -> Storage {
     let mut blocks = 8;
     loop {
         let chip = Geometry::new(page, 16, blocks).unwrap().with_spare(spare).unwrap();
-        let mut ground = Ground::new(chip, &[], durability);
-        ground.options.shape = shape;
-        let least = entry().least_memory(&ground.options, MediumShape::Nand(chip)).unwrap();
-        ground.options.memory_bytes = least;
+        let mut storage = Storage::new(chip, &[], durability);
+        storage.options.shape = shape;
+        let least = entry().least_memory(&storage.options, MediumShape::Nand(chip)).unwrap();
+        storage.options.memory_bytes = least;
         let make = entry().create;
-        let made = make(Medium::Nand(Box::new(&mut ground.chip)), &ground.options).map(drop);
+        let made = make(Medium::Nand(Box::new(&mut storage.chip)), &storage.options).map(drop);
         match made {
-            Ok(()) => return ground,
+            Ok(()) => return storage,
             Err(Error::Store(store::Error::Device(device::Error::TooFewBlocks { .. }))) => {}
             Err(error) => panic!("{page} + {spare}, {blocks} blocks: {error}"),
         }
@@ -356,22 +356,22 @@ fn smallest(page: u32, spare: u32, shape: EntryShape, durability: Durability) ->
 fn the_smallest_chip_that_is_taken_can_be_worked_with() {
     for (place, durability) in Durability::ALL.into_iter().enumerate() {
         for (page, spare) in [(512, 16), (512, 0), (2048, 64), (4096, 0)] {
-            let mut ground = smallest(page, spare, EntryShape::fixed(4, 4), durability);
-            let blocks = ground.chip.geometry().blocks();
+            let mut storage = smallest(page, spare, EntryShape::fixed(4, 4), durability);
+            let blocks = storage.chip.geometry().blocks();
             println!("{page} + {spare}, {durability}: {blocks} blocks");
             let mut random = ChaCha8Rng::seed_from_u64(place as u64);
             let mut model = Model::default();
             for round in 0..4 {
-                let mut index = ground.index(round == 0);
+                let mut index = storage.index(round == 0);
                 play(&mut *index, &mut model, &mut random, (1500, 200_000, [10, 50][round % 2]));
                 assert!(model.entries.len() >= 8, "{} entries", model.entries.len());
                 index.close().unwrap();
             }
             // Entries of the greatest length, each put and deleted many times.
-            let mut ground = smallest(page, spare, EntryShape::VARIABLE, durability);
-            let blocks = ground.chip.geometry().blocks();
+            let mut storage = smallest(page, spare, EntryShape::VARIABLE, durability);
+            let blocks = storage.chip.geometry().blocks();
             println!("{page} + {spare}, {durability}, variable: {blocks} blocks");
-            let mut index = ground.index(true);
+            let mut index = storage.index(true);
             for turn in 0..400_u32 {
                 let key = [(turn % 6) as u8; 4];
                 let value = vec![turn as u8; if page == 512 { 60 } else { 200 }];
@@ -392,8 +392,8 @@ fn blocks_that_are_bad_or_refuse_programs_and_erases_lose_nothing() {
     let mut refused = 0;
     for (place, durability) in Durability::ALL.into_iter().enumerate() {
         let chip = Geometry::new(512, 16, 240).unwrap().with_spare(16).unwrap();
-        let mut ground = Ground::new(chip, &[], durability);
-        ground.chip.arm(sim::FaultPlan {
+        let mut storage = Storage::new(chip, &[], durability);
+        storage.chip.arm(sim::FaultPlan {
             refused_program: sim::Failure::with_rate(0.002),
             refused_erase: sim::Failure::with_rate(0.01),
             random_bad_blocks: 6,
@@ -402,11 +402,11 @@ fn blocks_that_are_bad_or_refuse_programs_and_erases_lose_nothing() {
         let mut random = ChaCha8Rng::seed_from_u64(place as u64);
         let mut model = Model::default();
         for round in 0..3 {
-            let mut index = ground.index(round == 0);
+            let mut index = storage.index(round == 0);
             play(&mut *index, &mut model, &mut random, (3000, 1500, 30));
             index.close().unwrap();
         }
-        refused += ground.chip.faults().total();
+        refused += storage.chip.faults().total();
     }
     assert!(refused > 20, "{refused} faults");
 }

@@ -16,15 +16,15 @@ fn key(number: u32) -> [u8; 4] {
     number.wrapping_mul(0x9E37_79B9).to_be_bytes()
 }
 
-struct Ground {
+struct Storage {
     disk: RamDisk,
     geometry: SectorGeometry,
 }
 
-impl Ground {
+impl Storage {
     fn new(sectors: u64) -> Self {
         let geometry = SectorGeometry::new(512, sectors).unwrap();
-        Ground { disk: RamDisk::new(geometry), geometry }
+        Storage { disk: RamDisk::new(geometry), geometry }
     }
 
     fn index(&mut self, is_new: bool, times: u64, buffer: &str) -> Box<dyn Index + '_> {
@@ -52,12 +52,12 @@ fn pending(index: &dyn Index) -> u64 {
 /// What waits in buffers stands above what is put later, whatever the tree is opened with.
 #[test]
 fn a_tree_that_is_opened_without_buffers_keeps_the_newest_value_of_each_key() {
-    let mut ground = Ground::new(4000);
+    let mut storage = Storage::new(4000);
     let mut model = Model::default();
     for number in 0..30_000 {
         model.entries.insert(key(number).to_vec(), vec![0; 4]);
     }
-    let mut index = ground.index(true, 16, "adaptive");
+    let mut index = storage.index(true, 16, "adaptive");
     index.load(&mut model.cursor(), 90).unwrap();
     for number in 0..3000 {
         put(&mut *index, &mut model, number, 1);
@@ -65,7 +65,7 @@ fn a_tree_that_is_opened_without_buffers_keeps_the_newest_value_of_each_key() {
     index.close().unwrap();
     drop(index);
 
-    let mut index = ground.index(false, 16, "none");
+    let mut index = storage.index(false, 16, "none");
     assert!(pending(&*index) > 1000, "{} entries wait", pending(&*index));
     for number in (2950..3000).rev() {
         put(&mut *index, &mut model, number, 2);
@@ -78,19 +78,19 @@ fn a_tree_that_is_opened_without_buffers_keeps_the_newest_value_of_each_key() {
     assert_eq!(findings(&mut *index), Vec::<String>::new());
     index.close().unwrap();
     drop(index);
-    let mut index = ground.index(false, 16, "none");
+    let mut index = storage.index(false, 16, "none");
     model.compare_all(&mut *index);
 }
 
 /// A journal that buffers made long is replayed by a tree without them.
 #[test]
 fn a_journal_is_replayed_without_buffers_though_there_is_no_room_for_all_leaves_that_it_changes() {
-    let mut ground = Ground::new(4000);
+    let mut storage = Storage::new(4000);
     let mut model = Model::default();
     for number in 0..72_000 {
         model.entries.insert(key(number).to_vec(), vec![0; 4]);
     }
-    let mut index = ground.index(true, 64, "adaptive");
+    let mut index = storage.index(true, 64, "adaptive");
     index.load(&mut model.cursor(), 67).unwrap();
     println!("{} sectors used of 4000", index.statistics().live_pages);
     for number in 0..1000 {
@@ -100,7 +100,7 @@ fn a_journal_is_replayed_without_buffers_though_there_is_no_room_for_all_leaves_
     index.sync().unwrap();
     drop(index);
     for buffer in ["none", "128", "none"] {
-        let mut index = ground.index(false, 1, buffer);
+        let mut index = storage.index(false, 1, buffer);
         model.compare_all(&mut *index);
         assert_eq!(findings(&mut *index), Vec::<String>::new());
         for number in 0..200 {
@@ -124,8 +124,8 @@ fn a_large_batch_is_made_as_a_whole_or_refused_as_a_whole() {
         (2, "128", 85),
         (16, "adaptive", 85),
     ] {
-        let mut ground = Ground::new(4000);
-        let mut index = ground.index(true, times, buffer);
+        let mut storage = Storage::new(4000);
+        let mut index = storage.index(true, times, buffer);
         let mut model = Model::default();
         let most: u32 = 230_000 * percent / 100;
         for number in 0..most {
@@ -156,7 +156,7 @@ fn a_large_batch_is_made_as_a_whole_or_refused_as_a_whole() {
             if round % 2 == 1 {
                 index.sync().unwrap();
                 drop(index);
-                index = ground.index(false, times, buffer);
+                index = storage.index(false, times, buffer);
             }
         }
         let used = index.statistics().live_pages;
@@ -170,12 +170,12 @@ fn a_large_batch_is_made_as_a_whole_or_refused_as_a_whole() {
 /// What is put back into its buffer was not emptied.
 #[test]
 fn entries_that_are_put_back_into_their_buffer_are_not_counted_as_emptied() {
-    let mut ground = Ground::new(4000);
+    let mut storage = Storage::new(4000);
     let mut model = Model::default();
     for number in 0..60_000 {
         model.entries.insert(key(number).to_vec(), vec![0; 4]);
     }
-    let mut index = ground.index(true, 16, "adaptive");
+    let mut index = storage.index(true, 16, "adaptive");
     index.load(&mut model.cursor(), 67).unwrap();
     for number in 0..20_000 {
         put(&mut *index, &mut model, number, 1);

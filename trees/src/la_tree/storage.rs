@@ -19,78 +19,78 @@ use super::layout::PageShape;
 
 /// What a tree stands on.
 #[expect(clippy::large_enum_variant, reason = "a tree has one, and asks it for every page")]
-pub(super) enum Ground<'d> {
+pub(super) enum Storage<'d> {
     /// Raw flash.
     Chip(PageLog<'d>),
     /// A disk.
     Disk(Box<Disk<'d>>),
 }
 
-impl<'d> Ground<'d> {
+impl<'d> Storage<'d> {
     /// The chip, if it is one.
     pub(super) const fn chip(&self) -> Option<&PageLog<'d>> {
         match self {
-            Ground::Chip(log) => Some(log),
-            Ground::Disk(_) => None,
+            Storage::Chip(log) => Some(log),
+            Storage::Disk(_) => None,
         }
     }
 
     /// The chip, if it is one, to be changed.
     pub(super) const fn chip_mut(&mut self) -> Option<&mut PageLog<'d>> {
         match self {
-            Ground::Chip(log) => Some(log),
-            Ground::Disk(_) => None,
+            Storage::Chip(log) => Some(log),
+            Storage::Disk(_) => None,
         }
     }
 
     /// The disk, if it is one.
     pub(super) fn disk(&self) -> Option<&Disk<'d>> {
         match self {
-            Ground::Chip(_) => None,
-            Ground::Disk(disk) => Some(disk),
+            Storage::Chip(_) => None,
+            Storage::Disk(disk) => Some(disk),
         }
     }
 
     /// The disk, if it is one, to be changed.
     pub(super) fn disk_mut(&mut self) -> Option<&mut Disk<'d>> {
         match self {
-            Ground::Chip(_) => None,
-            Ground::Disk(disk) => Some(disk),
+            Storage::Chip(_) => None,
+            Storage::Disk(disk) => Some(disk),
         }
     }
 
     pub(super) const fn is_disk(&self) -> bool {
-        matches!(self, Ground::Disk(_))
+        matches!(self, Storage::Disk(_))
     }
 
     /// Pages that there are.
     pub(super) fn pages(&self) -> u32 {
         match self {
-            Ground::Chip(log) => log.geometry().pages(),
-            Ground::Disk(disk) => disk.file.pages_most(),
+            Storage::Chip(log) => log.geometry().pages(),
+            Storage::Disk(disk) => disk.file.pages_most(),
         }
     }
 
     pub(super) fn usable_pages(&self) -> u32 {
         match self {
-            Ground::Chip(log) => log.usable_pages(),
-            Ground::Disk(disk) => disk.file.pages_most(),
+            Storage::Chip(log) => log.usable_pages(),
+            Storage::Disk(disk) => disk.file.pages_most(),
         }
     }
 
     /// The byte of a page at which its content begins.
     pub(super) fn content_start(&self) -> usize {
         match self {
-            Ground::Chip(log) => log.content_start(),
-            Ground::Disk(_) => super::disk::PAGE_HEADER,
+            Storage::Chip(log) => log.content_start(),
+            Storage::Disk(_) => super::disk::PAGE_HEADER,
         }
     }
 
     /// Names the next `pages` pages that are to be programmed.
     pub(super) fn reserve(&mut self, pages: u32, into: &mut Vec<Page>, cause: Cause) -> Result<()> {
         match self {
-            Ground::Chip(log) => log.reserve(pages, into, cause).map(drop),
-            Ground::Disk(disk) => disk.reserve(pages, into, cause),
+            Storage::Chip(log) => log.reserve(pages, into, cause).map(drop),
+            Storage::Disk(disk) => disk.reserve(pages, into, cause),
         }
     }
 
@@ -103,8 +103,8 @@ impl<'d> Ground<'d> {
         cause: Cause,
     ) -> Result<()> {
         match self {
-            Ground::Chip(log) => log.program(page, content, kind, cause).map(drop),
-            Ground::Disk(disk) => disk.program(page, content, kind),
+            Storage::Chip(log) => log.program(page, content, kind, cause).map(drop),
+            Storage::Disk(disk) => disk.program(page, content, kind),
         }
     }
 
@@ -117,14 +117,14 @@ impl<'d> Ground<'d> {
         cause: Cause,
     ) -> Result<()> {
         match self {
-            Ground::Chip(log) => log.read(page, offset, into, cause),
-            Ground::Disk(disk) => disk.read(page, offset, into, cause),
+            Storage::Chip(log) => log.read(page, offset, into, cause),
+            Storage::Disk(disk) => disk.read(page, offset, into, cause),
         }
     }
 
     /// Notes that a fragment in `page` is one of a buffer.
     pub(super) fn hold(&mut self, page: Page) {
-        if let Ground::Disk(disk) = self {
+        if let Storage::Disk(disk) = self {
             disk.hold(page);
         }
     }
@@ -132,19 +132,19 @@ impl<'d> Ground<'d> {
     /// Notes that a fragment in `page` is no buffer's any more.
     pub(super) fn let_go(&mut self, page: Page, cause: Cause) -> Result<()> {
         match self {
-            Ground::Chip(_) => Ok(()),
-            Ground::Disk(disk) => disk.let_go(page, cause),
+            Storage::Chip(_) => Ok(()),
+            Storage::Disk(disk) => disk.let_go(page, cause),
         }
     }
 
     /// What the accesses of section 3 cost here.
     pub(super) fn unit_costs(&self, pages: &PageShape) -> UnitCosts {
         match self {
-            Ground::Chip(log) => match log.costs() {
+            Storage::Chip(log) => match log.costs() {
                 Some(costs) if costs.read.time.at(1, 1) > 0 => UnitCosts::on_nand(costs, pages),
                 _ => UnitCosts::usual(pages),
             },
-            Ground::Disk(disk) => match disk.file.costs() {
+            Storage::Disk(disk) => match disk.file.costs() {
                 Some(costs) if costs.read.random.time.at(1, 1) > 0 => {
                     UnitCosts::on_disk(costs, pages.node_bytes())
                 }
@@ -156,10 +156,10 @@ impl<'d> Ground<'d> {
     /// The memory in use of what is below.
     pub(super) fn memory(&self) -> Memory {
         match self {
-            Ground::Chip(log) => {
+            Storage::Chip(log) => {
                 Memory { cache: 0, buffers: log.buffer_bytes(), tables: log.table_bytes(), ftl: 0 }
             }
-            Ground::Disk(disk) => {
+            Storage::Disk(disk) => {
                 let memory = disk.file.memory();
                 Memory { tables: memory.tables + disk.table_bytes(), ..memory }
             }
@@ -168,8 +168,8 @@ impl<'d> Ground<'d> {
 
     pub(super) fn meter(&self) -> Option<&Meter> {
         match self {
-            Ground::Chip(log) => log.meter(),
-            Ground::Disk(disk) => disk.file.meter(),
+            Storage::Chip(log) => log.meter(),
+            Storage::Disk(disk) => disk.file.meter(),
         }
     }
 
@@ -180,15 +180,15 @@ impl<'d> Ground<'d> {
 
     pub(super) fn recovery(&self) -> &(dyn Recovery + 'd) {
         match self {
-            Ground::Chip(log) => log,
-            Ground::Disk(disk) => &disk.file,
+            Storage::Chip(log) => log,
+            Storage::Disk(disk) => &disk.file,
         }
     }
 
     pub(super) fn recovery_mut(&mut self) -> &mut (dyn Recovery + 'd) {
         match self {
-            Ground::Chip(log) => log,
-            Ground::Disk(disk) => &mut disk.file,
+            Storage::Chip(log) => log,
+            Storage::Disk(disk) => &mut disk.file,
         }
     }
 

@@ -1,9 +1,9 @@
 //! The entries of a buffer on their way down, in the order of their keys: sorted in memory, and
 //! where they do not fit, the oldest first and then the next ones.
 //!
-//! Memory holds one buffer: who takes the entries of another puts those in flight back before.
+//! Memory holds one buffer: who takes the entries of another puts those on its way back before.
 //!
-//! Invariant: the entry in flight is a copy. It stays while the buffers and the nodes that it goes
+//! Invariant: the entry on its way is a copy. It stays while the buffers and the nodes that it goes
 //! to change. Its key lies in the bounds of the node whose buffer it left.
 
 use alloc::vec::Vec;
@@ -13,9 +13,9 @@ use store::node::Stored;
 
 use super::bare_tree::Bounds;
 use super::buffers::{Buffers, Chain};
-use super::ground::Ground;
 use super::layout::damaged;
 use super::sorter::Sorter;
+use super::storage::Storage;
 use super::stream::Pending;
 use index::Result;
 
@@ -55,7 +55,7 @@ impl Entry {
 
 /// What is going down, and the entry of it that is next.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct Emptying {
     pub(super) sorter: Sorter,
     pub(super) entry: Entry,
     /// True if one entry is all there is: it comes from no buffer.
@@ -68,10 +68,10 @@ pub(super) struct Flight {
     bounds: Bounds,
 }
 
-impl Flight {
+impl Emptying {
     pub(super) fn new(sorter: Sorter, entry_most: usize) -> Self {
         let bytes = || Vec::with_capacity(entry_most);
-        Flight {
+        Emptying {
             sorter,
             entry: Entry { key: bytes(), value: bytes(), is_delete: false, is_long: false },
             is_single: false,
@@ -85,7 +85,7 @@ impl Flight {
     /// the buffer empty. False if they do not fit memory, and go down in parts.
     pub(super) fn take_off(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         buffers: &mut Buffers,
         (number, bounds): (u32, &Bounds),
         cause: Cause,
@@ -105,7 +105,7 @@ impl Flight {
     /// Loads a chain, or its oldest part if it does not fit.
     fn load(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         buffers: &mut Buffers,
         (mut chain, fits): (Chain, bool),
         cause: Cause,
@@ -139,7 +139,7 @@ impl Flight {
     /// Goes on to the next entry that goes down; false after the last.
     pub(super) fn next(
         &mut self,
-        log: &mut Ground<'_>,
+        log: &mut Storage<'_>,
         buffers: &mut Buffers,
         cause: Cause,
     ) -> Result<bool> {

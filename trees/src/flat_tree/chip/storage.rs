@@ -5,7 +5,7 @@
 //! has a part of a page in it.
 //!
 //! Where the chip refuses a program the page goes elsewhere, with all that stands in it. Whoever
-//! knows of runs there is told by [`Ground::moved`].
+//! knows of runs there is told by [`Storage::moved`].
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -21,7 +21,7 @@ use super::run::Extent;
 const KIND: PageKind = PageKind::Tree(7);
 
 /// Where runs stand.
-pub(super) struct Ground<'d> {
+pub(super) struct Storage<'d> {
     pub(super) log: PageLog<'d>,
     chip: Geometry,
     /// The page that is being filled.
@@ -43,10 +43,10 @@ pub(super) struct Ground<'d> {
     pub(super) held: Held,
 }
 
-impl<'d> Ground<'d> {
+impl<'d> Storage<'d> {
     pub(super) fn new(log: PageLog<'d>) -> Self {
         let chip = log.geometry();
-        Ground {
+        Storage {
             chip,
             page: vec![0xFF; chip.page_bytes() as usize],
             filled: 0,
