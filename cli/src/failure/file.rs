@@ -216,10 +216,9 @@ fn is_choice(error: &Error) -> bool {
 /// What is said of the error of the database at `whole`: the words of the library, where the
 /// program has none of its own. A copy can be made of the one at `whence`.
 fn line(whole: &Path, whence: &Path, error: &Error) -> String {
-    let path = whole.display();
+    let (path, named) = (whole.display(), argument(whole));
     match error {
         Error::Missing { .. } => {
-            let named = argument(whole);
             format!("{path}: there is no such file; make it with flashtree create {named}")
         }
         Error::Exists { .. } => {
@@ -273,10 +272,9 @@ fn line(whole: &Path, whence: &Path, error: &Error) -> String {
         }
         Error::Ended => FileFailure::Interrupted.to_string(),
         Error::CheckpointsKept { count: kept } => format!(
-            "{path}: it keeps {}, which compacting would lose; see flashtree checkpoints {}, and \
-             forget them",
+            "{path}: it keeps {}, which compacting would lose; see flashtree checkpoints {named}, \
+             and forget them",
             count(*kept as u64, "named checkpoint"),
-            argument(whole)
         ),
         Error::Io { .. } | Error::File(file::Error::Io { .. } | file::Error::NotAFile { .. }) => {
             format!("{path}: {}", refused(error))

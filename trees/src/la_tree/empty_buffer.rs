@@ -1,9 +1,9 @@
 //! Emptying buffers (figure 3(c), section 2.3).
 //!
-//! A buffer is read once and sorted ([`Emptying`](super::emptying::Emptying)), and its entries go down
-//! path by path in the order of their keys: to the buffers at the next buffered level, or to the
-//! leaves. What is then too large is listed, and emptied one after the other. On a disk pages of
-//! fragments are given back as they are read.
+//! A buffer is read once and sorted ([`Emptying`](super::emptying::Emptying)), and its entries go
+//! down path by path in the order of their keys: to the buffers at the next buffered level, or to
+//! the leaves. What is then too large is listed, and emptied one after the other. On a disk pages
+//! of fragments are given back as they are read.
 //!
 //! The way to the subtree's root is walked once, and again only after nodes there were split or
 //! merged. A leaf that is full is split, and the way to it is walked again.

@@ -7,9 +7,9 @@
 //! One `put`, from top to bottom (`operations`): it is appended to the root's buffer (`buffers`),
 //! which holds entries in memory until the pool is full. When a buffer is too large, or a lookup
 //! finds that it should have been emptied before, it is emptied (`empty_buffer`): it is sorted
-//! (`emptying`), and handed to the buffers at the next buffered level or to the leaves. Leaves split,
-//! borrow and merge (`rebalance`). On raw flash nodes are small, never stay where they were, and
-//! are found by a table (`nodes`); on a disk they are pages, rewritten in place (`disk`).
+//! (`emptying`), and handed to the buffers at the next buffered level or to the leaves. Leaves
+//! split, borrow and merge (`rebalance`). On raw flash nodes are small, never stay where they were,
+//! and are found by a table (`nodes`); on a disk they are pages, rewritten in place (`disk`).
 //!
 //! No part knows the tree, and none a part that stands on it: `bare_tree` has the nodes and walks
 //! over them, `buffers` what waits, `emptying` what goes down, `generation` what is to leave old
@@ -163,7 +163,7 @@ impl LaTree<'_> {
             return Ok(());
         }
         Err(Error::Unsupported {
-            what: "a change of the tree failed midway: nothing more is changed until it is opened again",
+            what: "a change of the tree failed midway: none is made until it is opened again",
         })
     }
 
