@@ -259,9 +259,9 @@ mod tests {
         assert!(matches!(refused("b-plus:node"), Error::BadOption { .. }));
         assert!(matches!(refused("b-plus:node=x"), Error::Index(_)));
         for (text, told) in [
-            ("la-tree:over=raw flash", "over=raw flash: it must be ftl, or be left away"),
+            ("la-tree:over=raw flash", "over=raw flash: it must be ftl; without it"),
             ("b-plus:over=ftl,over=ftl", "b-plus has over twice"),
-            ("mu:over=ftl", "over=ftl: this tree owns the chip itself"),
+            ("mu:over=ftl", "over=ftl: this tree owns the chip"),
         ] {
             assert!(refused(text).to_string().contains(told), "{}", refused(text));
         }

@@ -286,6 +286,7 @@ pub const OUT_OF_REACH: &[(&str, &str)] = &[
     ("index ValueLength", "in a journal it is told as a journal that holds what it can't hold"),
     ("index ValueTooLong", "in a journal it is told as a journal that holds what it can't hold"),
     ("index WrongMedium", "no medium is chosen while reading"),
+    ("db Misplaced", "no options are chosen while reading"),
     ("db BadOption", "no options are chosen while reading"),
     ("db CheckpointsKept", "only who compacts loses checkpoints"),
     ("db DanglingLink", "nothing is made while reading"),

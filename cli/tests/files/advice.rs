@@ -241,7 +241,7 @@ fn a_tree_without_a_name_is_refused_and_over_is_told_as_it_was_given() {
     let line = ["create", "nand-file:a.db", "--tree", "la-tree:over=raw flash"];
     let output = bench.command(&line).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(error.contains("over=raw flash: it must be ftl, or be left away"), "{error}");
+    assert!(error.contains("over=raw flash: it must be ftl; without it"), "{error}");
 }
 
 #[test]
