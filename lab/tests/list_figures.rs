@@ -1,8 +1,8 @@
 //! Figure 9 of FlashDB's paper (Nath and Kansal, MSR-TR-2006-168), beside ours: when is an index
 //! worth its energy, and when an archive?
 //!
-//! B+-tree(ST) is not built. In its place stands `b-plus` over page mapping, which rewrites nodes
-//! in place as B+-tree(Disk) does. LABDATA is not at hand: the data are the paper's other two,
+//! In the place of B+-tree(ST) stands `b-plus` over page mapping, which rewrites nodes in place as
+//! B+-tree(Disk) does. LABDATA is not at hand: the data are the paper's other two,
 //! random and sequential, between which the cost of real data should be.
 
 #![allow(

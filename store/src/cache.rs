@@ -74,6 +74,11 @@ impl Cache {
         }
     }
 
+    /// Makes the page in `frame` the next to leave.
+    pub(crate) fn make_oldest(&mut self, frame: u32) {
+        self.frames.make_oldest(frame);
+    }
+
     /// Of the `most` pages that must leave next, if the cache is full, those that are dirty.
     pub(crate) fn leaving(&self, most: usize) -> impl Iterator<Item = (LogicalPage, &[u8])> {
         let most = if self.frames.victim().is_some() { most } else { 0 };

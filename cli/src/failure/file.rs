@@ -490,7 +490,10 @@ fn stopped(safe: u64, put: u64) -> String {
             "{} of the rows that were read went in, those with the lowest keys; then import again",
             thousands(put)
         ),
-        (safe, _) => goes_on(safe),
+        (safe, _) => format!(
+            "{} imported for good; then the same command with --resume goes on",
+            the_first(safe)
+        ),
     }
 }
 

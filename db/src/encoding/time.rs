@@ -10,7 +10,7 @@ use jiff::{Timestamp, civil};
 
 use super::Error;
 
-/// A point in time: nanoseconds since the start of 1970 in UTC, from the year 1677 to 2262. Its
+/// A point in time: nanoseconds since the start of 1970 in UTC, from 21 September 1677 to 11 April 2262. Its
 /// text form is that of RFC 3339, all of it and nothing else, with at most nine digits of a second.
 /// A leap second, `:60`, is refused.
 ///
@@ -53,7 +53,7 @@ impl Time {
     /// midnight.
     ///
     /// # Errors
-    /// The text is not in this format, or the time is not from the year 1677 to 2262.
+    /// The text is not in this format, or the time is not from 21 September 1677 to 11 April 2262.
     ///
     /// ```
     /// use flashtree::encoding::Time;
@@ -73,9 +73,9 @@ impl Time {
         if !is_written_alike(&written, text) {
             return Err(Error::bad_text(text, expected));
         }
-        i64::try_from(stamp.as_nanosecond())
-            .map(Time)
-            .map_err(|_| Error::bad_text(text, "time: it is not from the year 1677 to 2262"))
+        i64::try_from(stamp.as_nanosecond()).map(Time).map_err(|_| {
+            Error::bad_text(text, "time: it is not from 21 September 1677 to 11 April 2262")
+        })
     }
 
     /// Writes the time in UTC, in `format`, with the conversions of C's `strftime`.
@@ -118,8 +118,7 @@ impl FromStr for Time {
         if text.get(17..19) == Some("60") {
             return Err(Error::bad_text(text, "time: a leap second has no number of its own"));
         }
-        let expected =
-            "time: there is no such day or hour, or it is not from the year 1677 to 2262";
+        let expected = "time: no such day or hour, or not from 21 September 1677 to 11 April 2262";
         text.parse::<Timestamp>()
             .ok()
             .and_then(|time| i64::try_from(time.as_nanosecond()).ok())

@@ -2,7 +2,11 @@
 //!
 //! A unit is found in the cache by its run and number, never by where it stands: so what a run that
 //! is gone left there is never taken for another's.
+//!
+//! The unit used longest ago leaves first. Units of large runs pass, if [`UnitReader::keep_first`]
+//! says so: they have no more frames than those leave that fit, which stay then.
 
+use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -22,7 +26,12 @@ use crate::{Error, LogicalPage, Result};
 pub struct UnitReader {
     cache: Cache,
     /// Whose unit each frame holds.
-    owners: Vec<(RunId, u32)>,
+    owners: Vec<Owner>,
+    /// The runs whose units pass, and how many frames they may have.
+    passing: Vec<RunId>,
+    passing_most: usize,
+    /// Frames that were given to units of those runs, in this order.
+    passed: VecDeque<u32>,
     unit_bytes: u32,
     /// An entry that stood in pieces.
     record: Vec<u8>,
@@ -31,11 +40,23 @@ pub struct UnitReader {
     batch: Buffer,
 }
 
+/// Whose unit a frame holds.
+#[derive(Clone, Copy)]
+struct Owner {
+    run: RunId,
+    unit: u32,
+    /// True if it was used again since it came, or since it was passed by.
+    is_used: bool,
+}
+
 /// The owner of a frame that holds nothing.
-const NOBODY: (RunId, u32) = (RunId(0), u32::MAX);
+const NOBODY: Owner = Owner { run: RunId(0), unit: u32::MAX, is_used: false };
 
 /// Bytes of memory of a frame beside its unit and the cache's own.
-const OWNER_BYTES: u64 = size_of::<(RunId, u32)>() as u64;
+const OWNER_BYTES: u64 = (size_of::<Owner>() + size_of::<u32>()) as u64;
+
+/// Runs that are told from others in memory.
+const RUNS_PASSING: usize = 32;
 
 impl UnitReader {
     /// Bytes of memory that a reader takes which keeps `frames` units of `unit_bytes` bytes, and
@@ -43,8 +64,9 @@ impl UnitReader {
     #[must_use]
     pub fn memory_of(unit_bytes: u32, frames: u32, (batch, alignment): (u32, u32)) -> u64 {
         let batch = Buffer::memory_of((batch * unit_bytes) as usize, alignment);
-        let frames = u64::from(frames) * OWNER_BYTES;
-        Cache::bytes_for((frames / OWNER_BYTES) as u32, unit_bytes, alignment) + frames + batch
+        let runs = (RUNS_PASSING * size_of::<RunId>()) as u64;
+        let owners = u64::from(frames) * OWNER_BYTES + runs;
+        Cache::bytes_for(frames, unit_bytes, alignment) + owners + batch
     }
 
     /// A reader that keeps `frames` units of up to `unit_bytes` bytes; it reads up to `batch` of
@@ -60,6 +82,9 @@ impl UnitReader {
         UnitReader {
             cache: Cache::new(frames, unit_bytes, alignment),
             owners: vec![NOBODY; frames as usize],
+            passing: Vec::with_capacity(RUNS_PASSING),
+            passing_most: 0,
+            passed: VecDeque::with_capacity(frames as usize),
             unit_bytes,
             record: Vec::new(),
             record_bytes_most,
@@ -70,13 +95,52 @@ impl UnitReader {
     /// Bytes of memory that it takes.
     #[must_use]
     pub fn memory(&self) -> u64 {
-        let owners = self.owners.len() as u64 * OWNER_BYTES;
-        self.cache.memory() + owners + self.record.capacity() as u64 + self.batch.memory()
+        let runs = self.passing.capacity() * size_of::<RunId>();
+        let owners = size_of_val(&*self.owners) + 4 * self.passed.capacity() + runs;
+        let record = self.record.capacity();
+        self.cache.memory() + (owners + record) as u64 + self.batch.memory()
     }
 
     /// Holds nothing any more: going back to a named checkpoint gives numbers of runs anew.
     pub fn clear(&mut self) {
         self.owners.fill(NOBODY);
+    }
+
+    /// Keeps the units of the first of `runs`, as many of these as fit: the others pass.
+    pub fn keep_first<'r>(&mut self, runs: impl Iterator<Item = &'r Run>) {
+        let mut left = self.cache.frames();
+        let (passing, passed) = (&mut self.passing, &mut self.passed);
+        passing.clear();
+        passed.clear();
+        for run in runs.take(RUNS_PASSING) {
+            // One frame at least is theirs.
+            match left.checked_sub(run.units).filter(|left| *left > 0 && passing.is_empty()) {
+                Some(rest) => left = rest,
+                None => passing.push(run.id),
+            }
+        }
+        self.passing_most = left as usize;
+        let frames = self.owners.iter().zip(0..);
+        let theirs = frames.filter(|(owner, _)| passing.contains(&owner.run));
+        passed.extend(theirs.map(|(_, frame)| frame));
+    }
+
+    /// Lets a unit of those that pass be the next to leave, if they have all their frames: the one
+    /// that came first and was not used since.
+    fn make_way(&mut self) {
+        while self.passed.len() >= self.passing_most {
+            let Some(frame) = self.passed.pop_front() else { return };
+            let Some(owner) = self.owners.get_mut(frame as usize) else { return };
+            if !self.passing.contains(&owner.run) {
+                // Another has the frame since.
+                continue;
+            }
+            if !core::mem::take(&mut owner.is_used) {
+                self.cache.make_oldest(frame);
+                return;
+            }
+            self.passed.push_back(frame);
+        }
     }
 
     /// Where the cache has a unit: any number that differs mostly.
@@ -88,16 +152,26 @@ impl UnitReader {
     /// The frame that holds `unit`, if one does.
     fn find(&mut self, run: &Run, unit: u32) -> Option<u32> {
         let frame = self.cache.touch(Self::address(run, unit))?;
-        (self.owners.get(frame as usize) == Some(&(run.id, unit))).then_some(frame)
+        let owner = self.owners.get_mut(frame as usize)?;
+        let is_it = (owner.run, owner.unit) == (run.id, unit);
+        owner.is_used |= is_it;
+        is_it.then_some(frame)
     }
 
     /// Gives `unit` a frame.
     fn enter(&mut self, run: &Run, unit: u32) -> u32 {
         let address = Self::address(run, unit);
         self.cache.forget(address);
+        let passes = self.passing.contains(&run.id);
+        if passes {
+            self.make_way();
+        }
         let frame = self.cache.enter(address);
         if let Some(owner) = self.owners.get_mut(frame as usize) {
-            *owner = (run.id, unit);
+            *owner = Owner { run: run.id, unit, is_used: false };
+        }
+        if passes {
+            self.passed.push_back(frame);
         }
         frame
     }
@@ -143,11 +217,11 @@ impl UnitReader {
     ) -> Result<(u32, Unit<'_>)> {
         let length = run.shape.bytes() as usize;
         let mut start = unit;
-        loop {
+        let frame = loop {
             let frame = self.load(space, run, (start, cause))?;
             let bytes = self.cache.bytes(frame).get(..length).unwrap_or_default();
             match run.shape.form(bytes) {
-                Form::Entries => break,
+                Form::Entries => break frame,
                 Form::First(bytes) => {
                     self.assemble(space, run, (start, bytes), cause)?;
                     let damaged = |what| Error::DamagedUnit { run: run.id.0, unit: start, what };
@@ -160,8 +234,7 @@ impl UnitReader {
                     return Err(Error::DamagedUnit { run: run.id.0, unit: start, what });
                 }
             }
-        }
-        let frame = self.load(space, run, (start, cause))?;
+        };
         let bytes = self.cache.bytes(frame).get(..length).unwrap_or_default();
         Ok((start, run.shape.view(bytes)))
     }

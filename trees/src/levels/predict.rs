@@ -131,11 +131,16 @@ impl Model<'_> {
     fn lookup(&self, runs: &[(f64, f64)]) -> f64 {
         let frames = f64::from(self.plan.memory.units);
         let there: Vec<_> = runs.iter().copied().filter(|(units, _)| *units > 0.0).collect();
+        // The first stay, as many as fit; the others share what these leave.
+        let (mut left, mut kept) = (frames, 0);
+        while let Some((units, _)) = there.get(kept).filter(|(units, _)| left - units >= 1.0) {
+            (left, kept) = (left - units, kept + 1);
+        }
+        let passing = &there[kept..];
         // Where each run pushes out the one before nothing stays until it is read again.
-        let frames = if frames < there.len() as f64 { 0.0 } else { frames };
-        let is_held = |units: f64| units <= 1.0 && frames > 1.0;
-        let missed = missed(frames, &there).into_iter().zip(&there);
-        missed.filter(|(_, run)| !is_held(run.0)).map(|(miss, run)| run.1 * miss).sum()
+        let left = if left < passing.len() as f64 { 0.0 } else { left };
+        let missed = missed(left, passing).into_iter().zip(passing);
+        missed.map(|(miss, run)| run.1 * miss).sum()
     }
 }
 

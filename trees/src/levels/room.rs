@@ -94,6 +94,9 @@ impl Levels<'_> {
         });
         let waiting = dead.saturating_sub(pinned);
         self.room = Room { live, held, pinned, waiting, entries, ..self.room };
+        // Each lookup goes through all levels: a page of the upper ones is wanted most often.
+        let runs = self.components.iter().flat_map(|one| one.stack.iter().chain([&one.run]));
+        self.reader.keep_first(runs.filter_map(|id| self.manifest.run(*id)));
     }
 
     /// `W`: pages that all there is takes as one run, with `more`.

@@ -7,6 +7,9 @@
 //!
 //! Sectors of a future that was given up, by a rollback, a cut or a commit that failed, are not in
 //! use, so their sequences, which are given again, do no harm.
+//!
+//! Only nodes that are reached from the root come into the table. Of one that is no more any part
+//! may be left, in sectors that it shared with others.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -119,22 +122,17 @@ impl Scanned {
         Ok(Some(Scanned { found, beside: pages, numbers, bytes }))
     }
 
-    /// Puts the lists into a table, which is empty; false if they make no sense.
+    /// Puts the list of `node`, which has none yet, into a table; false if it makes no sense.
     #[must_use]
-    fn fill(&self, table: &mut Table) -> bool {
-        for of_node in self.found.chunk_by(|one, other| one.node == other.node) {
-            // A node without one is no more.
-            let Some(whole) = of_node.iter().rposition(|it| it.is_whole) else { continue };
-            let list = &of_node[whole..];
-            let Found { node, is_page, .. } = list[0];
-            if node.0 >= self.numbers || !table.enter(node, is_page, list.len()) {
-                return false;
-            }
-            if !list.iter().all(|it| table.push(node, it.sector)) {
-                return false;
-            }
-        }
-        true
+    fn enter(&self, node: NodeId, table: &mut Table) -> bool {
+        let start = self.found.partition_point(|it| it.node.0 < node.0);
+        let behind = &self.found[start..];
+        let of_node = &behind[..behind.partition_point(|it| it.node == node)];
+        let Some(whole) = of_node.iter().rposition(|it| it.is_whole) else { return false };
+        let list = &of_node[whole..];
+        node.0 < self.numbers
+            && table.enter(node, list[0].is_page, list.len())
+            && list.iter().all(|it| table.push(node, it.sector))
     }
 }
 
@@ -162,20 +160,11 @@ impl Store<'_> {
         self.forget_all();
         self.table.clear();
         self.sequence = scan.found.iter().map(|it| it.sequence).max().unwrap_or(0);
-        let damaged = bad_node(root.id, "the sectors do not make a tree");
-        if !scan.fill(&mut self.table) || !self.table.exists(root.id) {
-            return Err(damaged.into());
-        }
-        let mut reached = Set::new(scan.numbers);
-        if !self.reach(root, &mut reached)? {
-            return Err(damaged.into());
+        if !self.reach(root, &scan)? {
+            return Err(bad_node(root.id, "the sectors do not make a tree").into());
         }
         for node in self.table.numbers() {
             self.table.set_counter(node, 0);
-            if self.table.exists(node) && !reached.has(node.0) {
-                while self.table.pop(node).is_some() {}
-                self.table.free(node);
-            }
         }
         self.due.clear();
         if self.file.checkpoints().is_empty() {
@@ -184,19 +173,22 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Notes all nodes below `root`, and counts them; false if they are no tree.
-    fn reach(&mut self, root: At<NodeId>, reached: &mut Set) -> Result<bool> {
+    /// Enters all nodes from `root` on, and counts them; false if they are no tree.
+    fn reach(&mut self, root: At<NodeId>, scan: &Scanned) -> Result<bool> {
+        let mut reached = Set::new(scan.numbers);
         self.levels = Default::default();
         self.levels[usize::from(root.level)] = 1;
-        reached.add(root.id.0);
+        if !reached.add(root.id.0) || !scan.enter(root.id, &mut self.table) {
+            return Ok(false);
+        }
         let mut path = vec![(root, 0)];
         while let Some((at, place)) = path.pop() {
             let node = self.node(at, Cause::Recovery)?;
             let Some(level) = at.level.checked_sub(1).filter(|_| place < node.count()) else {
                 continue;
             };
-            let child = At { id: node.child(place), level };
-            if !self.table.exists(child.id) || !reached.add(child.id.0) {
+            let child: At<NodeId> = At { id: node.child(place), level };
+            if !reached.add(child.id.0) || !scan.enter(child.id, &mut self.table) {
                 return Ok(false);
             }
             self.levels[usize::from(level)] += 1;

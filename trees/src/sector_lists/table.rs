@@ -405,11 +405,11 @@ impl Table {
         self.numbers as usize * LENGTH_BYTES + self.listed as usize * SECTOR_BYTES
     }
 
-    /// A node behind all others that were entered gets so many sectors next; false if it can't.
+    /// A node that was not entered yet gets so many sectors next; false if it can't.
     #[must_use]
     pub(super) fn enter(&mut self, node: NodeId, is_page: bool, sectors: usize) -> bool {
         self.reach(node.0 as usize);
-        self.numbers = node.0 + 1;
+        self.numbers = self.numbers.max(node.0 + 1);
         self.begin(node);
         self.nodes += 1;
         self.set_page(node, is_page);

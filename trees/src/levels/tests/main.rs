@@ -110,6 +110,38 @@ fn a_search_reads_at_most_one_page_a_level() {
     }
 }
 
+#[test]
+fn upper_levels_stay_in_memory_where_they_fit() {
+    const LOOKUPS: u32 = 10_000;
+    for name in ["fd-tree", "lsm"] {
+        let disk = SectorGeometry::new(512, 20_000).unwrap();
+        let mut disk = SimulatedDisk::new(disk, DiskCosts::default());
+        let entry = find(name).unwrap();
+        let given = [("ratio", "4"), ("head", "8192")];
+        let settings = Settings::parse(entry.name, entry.parameters, given).unwrap();
+        let mut options = Options::new(EntryShape::fixed(4, 4), 0, settings);
+        let shape = MediumShape::Sectors(disk.geometry());
+        // Pages for all levels but the last one, which has 800 and more, and for some of that.
+        options.memory_bytes = entry.least_memory(&options, shape).unwrap() + 150 * 600;
+        let mut index = (entry.create)(Medium::Sectors(Box::new(&mut disk)), &options).unwrap();
+        for number in 0..50_000 {
+            index.update(&[Update::Put { key: &key(number), value: &key(number) }]).unwrap();
+        }
+        assert!(figure(&*index, "levels") >= 2, "{name}");
+        let mut before = 0;
+        for number in 0..2 * LOOKUPS {
+            if number == LOOKUPS {
+                before = index.meter().unwrap().total().page_reads;
+            }
+            let found = index.get(&key(number * 7919 % 50_000), 0, &mut [0; 4]);
+            assert_eq!(found, Ok(Some(4)));
+        }
+        let read = index.meter().unwrap().total().page_reads - before;
+        println!("{name}: {read} pages for {LOOKUPS} lookups");
+        assert!(read <= LOOKUPS.into(), "{name}: {read} pages for {LOOKUPS} lookups");
+    }
+}
+
 /// What merges cost updates.
 #[derive(Default)]
 struct Costs {

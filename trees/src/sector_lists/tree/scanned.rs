@@ -79,6 +79,18 @@ fn options(entry: &TreeDescriptor, mode: Option<&'static str>, disk: &RamDisk) -
     Options { memory_bytes: least, ..options }
 }
 
+/// Changes the entries of a region often, then deletes them.
+fn go(index: &mut dyn Index, first: u32, keys: u32) -> index::Result<()> {
+    for round in 0..4 {
+        for key in first..first + keys {
+            let key = &key.to_be_bytes();
+            let put = Update::Put { key, value: &[round; 4] };
+            index.update(&[if round < 3 { put } else { Update::Delete { key } }])?;
+        }
+    }
+    Ok(())
+}
+
 /// Uses an index at random; an error is the cut.
 fn live(index: &mut dyn Index, random: &mut ChaCha8Rng, seen: &mut Seen) -> index::Result<()> {
     for step in 0..random.random_range(0..3000u32) {
@@ -94,7 +106,9 @@ fn live(index: &mut dyn Index, random: &mut ChaCha8Rng, seen: &mut Seen) -> inde
             }
             2 if !index.checkpoints().is_empty() => index.forget("kept")?,
             3 => index.checkpoint(None).map(drop)?,
-            4..600 => drop(index.get(&(step % 256).to_be_bytes(), 0, &mut [0; 4])?),
+            // A region goes whose nodes were changed often: what is left of them is stale.
+            4 => go(index, random.random_range(0..KEYS), 150)?,
+            5..600 => drop(index.get(&(step % 256).to_be_bytes(), 0, &mut [0; 4])?),
             // Nodes go, and their numbers come again.
             600..750 => index.update(&[Update::Delete { key: &key }])?,
             _ => index.update(&[Update::Put { key: &key, value: &value }])?,
