@@ -50,18 +50,14 @@ impl Store<'_> {
         most: u64,
         placed_most: usize,
     ) -> Result<()> {
-        let mut numbers = self.table.numbers().len();
-        while listed > most && numbers > 0 && self.placed.len() < placed_most {
-            let node = NodeId(self.level_from);
-            self.level_from += 1;
-            numbers -= 1;
-            if !self.table.exists(node) {
-                if self.level_from as usize >= self.table.numbers().len() {
-                    self.level_from = 0;
-                }
-                continue;
+        let numbers = self.table.numbers().len() as u32;
+        for _ in 0..numbers {
+            if listed <= most || self.placed.len() >= placed_most {
+                break;
             }
-            if self.may_get_shorter(node) {
+            let node = NodeId(self.level_from % numbers);
+            self.level_from = node.0 + 1;
+            if self.table.exists(node) && self.may_get_shorter(node) {
                 listed = self.write_whole(node, listed)?;
                 self.counted.compactions += 1;
             }
