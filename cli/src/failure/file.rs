@@ -57,6 +57,14 @@ pub(crate) enum FileFailure {
     /// Rows were exported, and some could not be read.
     #[error("{}: {what}", path.display())]
     Lost { path: PathBuf, what: String, source: Box<Error> },
+    /// Rows were exported, and some may be older ones.
+    #[error(
+        "{}: {} of its chip can't be read: what stood there may be missing, or as it was earlier; \
+         use a copy of the database",
+        path.display(),
+        count(*.pages, "page")
+    )]
+    UnreadPages { path: PathBuf, pages: u64 },
     /// The rows can't be read.
     #[error(
         "can't read {}: {source}; name a file that can be read, or - for standard input",

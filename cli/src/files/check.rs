@@ -65,6 +65,11 @@ fn check(
         Err(error) if is_damage(&error) => found.add(&error),
         other => other.map_err(FileFailure::of(path))?,
     }
+    let unread = opening::unread_pages(database, path)?;
+    if unread > 0 {
+        let pages = counted(unread, "page");
+        found.add(&format_args!("{pages} of the chip can't be read: what stood there may be lost"));
+    }
     let stats = database.stats().map_err(FileFailure::of(path))?;
     Ok(stats.live_pages)
 }

@@ -79,11 +79,15 @@ pub(super) fn run(arguments: &Export, quiet: bool) -> Result<(), Failure> {
     })?;
     heads.times.iter().for_each(TimeFormat::tell_cut);
     tell_lost(lost, rows, &database, path)?;
+    let pages = opening::unread_pages(&database, path)?;
     opening::close(database, path)?;
     if !quiet {
         import::tell_rows("exported", rows, start.elapsed());
     }
-    Ok(())
+    match pages {
+        0 => Ok(()),
+        pages => Err(FileFailure::UnreadPages { path: path.to_owned(), pages }.into()),
+    }
 }
 
 /// Refuses to write over another database.

@@ -42,6 +42,15 @@ pub(super) fn to_write(home: &Home, quiet: bool) -> Result<Database<'static>, Fa
     Ok(database)
 }
 
+/// Pages that could not be read when its translation layer was opened.
+///
+/// # Errors
+/// The device failed.
+pub(super) fn unread_pages(database: &Database<'_>, path: &Path) -> Result<u64, Failure> {
+    let stats = database.stats().map_err(FileFailure::of(path))?;
+    Ok(stats.health.map_or(0, |health| health.layer.pages_damaged))
+}
+
 /// Closes a database that was changed, or was recovered to be read.
 ///
 /// # Errors

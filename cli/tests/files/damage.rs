@@ -277,3 +277,43 @@ fn a_file_cut_short_is_refused() {
         }
     }
 }
+
+#[test]
+fn under_a_translation_layer_older_values_are_exported_with_a_warning_only() {
+    const BLOCKS: usize = 48;
+    const PAGES: usize = BLOCKS * 64;
+    const DATA: usize = 2048;
+    const SPARE: usize = 24;
+    let bench = Bench::new();
+    let chip = format!("--chip winbond-w25n01gv:blocks={BLOCKS}");
+    bench.done(&format!(
+        "create nand-file:a.db --tree b-plus:over=ftl {chip} --key text --value text"
+    ));
+    for (step, value) in [(1, "old"), (15, "new")] {
+        let row = |number: usize| format!("k{number:06},{value}\n");
+        let all: String = (0..3000).step_by(step).map(row).collect();
+        bench.write("rows.csv", format!("key,value\n{all}"));
+        bench.done("import a.db rows.csv");
+    }
+    let right = bench.done("export a.db -");
+    assert_eq!(right.matches(",new").count(), 200);
+    let whole = fs::read(bench.path("a.db")).unwrap();
+    // The head, eight bytes of state for each page, the pages.
+    let state = |page: usize| 8192 + 8 * page..8192 + 8 * (page + 1);
+    let behind = |page: usize| 8192 + 8 * PAGES + page * (DATA + SPARE) + DATA;
+    let is_used = |page: &usize| whole[state(*page)].iter().any(|byte| *byte != 0);
+    let mut warned = 0;
+    for page in (0..PAGES).rev().filter(is_used).take(60) {
+        let mut damaged = whole.clone();
+        damaged[behind(page)..][..SPARE].iter_mut().for_each(|byte| *byte ^= 0x55);
+        bench.write("a.db", damaged);
+        let output = bench.command(&["export", "a.db", "-"]).output().unwrap();
+        let is_right = text(&output.stdout) == right;
+        assert!(is_right || !output.status.success(), "page {page}: other rows, and no word");
+        if !output.status.success() && text(&output.stderr).contains("as it was earlier") {
+            warned += 1;
+            assert!(bench.failed("check a.db").contains("finding"), "page {page}");
+        }
+    }
+    assert!(warned > 0, "no page was found damaged");
+}

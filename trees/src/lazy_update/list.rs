@@ -53,7 +53,13 @@ pub(super) struct List {
     pub(super) unknown: usize,
     /// Blocks that are chosen.
     pub(super) chosen: usize,
+    /// Blocks that have to get free before there is room for more than a few: else each division
+    /// would read a node for the one block that a commit frees.
+    wanted: usize,
 }
+
+/// The part of the blocks that is wanted where one was missing.
+const WANTED_PART: usize = 16;
 
 impl List {
     pub(super) fn new(policy: Policy, codec: Codec, (nodes, blocks): (usize, usize)) -> Self {
@@ -67,6 +73,7 @@ impl List {
             unformed: 0,
             unknown: 0,
             chosen: 0,
+            wanted: 0,
         }
     }
 
@@ -85,7 +92,7 @@ impl List {
         self.ranges.clear(spare);
         self.blocks.fill(Block::FREE);
         self.order.clear();
-        (self.unformed, self.unknown, self.chosen) = (0, 0, 0);
+        (self.unformed, self.unknown, self.chosen, self.wanted) = (0, 0, 0, 0);
         for place in 1..self.blocks.len() {
             self.blocks[place].place = place as u16 + 1;
         }
@@ -106,9 +113,9 @@ impl List {
         self.blocks.get(id.place()).unwrap_or(&NO_BLOCK)
     }
 
-    /// True if there is no block left.
+    /// True if there is no room to form groups.
     pub(super) fn is_full(&self) -> bool {
-        self.free == NONE
+        self.free == NONE || self.wanted > 0
     }
 
     /// Blocks that exist.
@@ -262,15 +269,31 @@ impl List {
         debug_assert!(before.count == 0 && before.is_live, "it has requests");
         self.blocks[id.place()].place = self.free.0;
         self.free = id;
+        self.wanted = self.wanted.saturating_sub(1);
         if let Some(parent) = self.blocks.get_mut(parent.place()) {
             parent.children = parent.children.saturating_sub(1);
         }
     }
 
+    /// As [`List::divide_in_room`]; where there is no room, notes that.
+    pub(super) fn divide(
+        &mut self,
+        spare: &mut Spare,
+        nodes: (BlockId, LogicalPage),
+        range: (&[u8], Option<&[u8]>),
+        change: Change,
+    ) -> bool {
+        let has_room = self.divide_in_room(spare, nodes, range, change);
+        if !has_room {
+            self.wanted = self.blocks.len() / WANTED_PART;
+        }
+        has_room
+    }
+
     /// Gives requests of the index block `parent` to a new block of `node`, one level below. The
     /// block's range is from `from` to `end`, which lie in one range of the parent's; it ends with
     /// that where there is no `end`. False, with nothing changed, if there is no room.
-    pub(super) fn divide(
+    fn divide_in_room(
         &mut self,
         spare: &mut Spare,
         (parent, node): (BlockId, LogicalPage),
