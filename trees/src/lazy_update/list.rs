@@ -124,6 +124,19 @@ impl List {
         numbered.filter(|(_, it)| it.is_live).map(|(place, it)| (BlockId(place as u16), it))
     }
 
+    /// Where the first range of a block begins; false if it has none. All ranges are looked at.
+    pub(super) fn copy_beginning(&self, id: BlockId, key: &mut Vec<u8>) -> bool {
+        let mut next = self.ranges.first();
+        while let Some(place) = next {
+            if self.of_range(place) == Some(id) {
+                self.ranges.copy_key(place, key);
+                return true;
+            }
+            next = self.ranges.next(place);
+        }
+        false
+    }
+
     /// The block that `key` belongs to, and where its range begins.
     #[inline]
     pub(super) fn find(&self, key: &[u8]) -> Option<(BlockId, Place)> {

@@ -102,10 +102,17 @@ impl LazyUpdate<'_> {
             }
         };
         let node = store.node(block.at(), Cause::Update)?;
-        if node.count() == 0 {
-            return Err(store.damaged(block.page, "it is empty"));
+        // A leaf without neighbours may have lost all its entries.
+        let is_found = match node.count() {
+            0 => group.is_some_and(|id| waiting.list.copy_beginning(id, key)),
+            _ => {
+                node.key(0).copy_to(key);
+                true
+            }
+        };
+        match is_found {
+            true => Ok(true),
+            false => Err(store.damaged(block.page, "it is empty, and no range leads to it")),
         }
-        node.key(0).copy_to(key);
-        Ok(true)
     }
 }
