@@ -10,10 +10,9 @@ use jiff::{Timestamp, civil};
 
 use super::Error;
 
-/// A point in time: nanoseconds since the start of 1970 in UTC,
-/// from 21 September 1677 to 11 April 2262. Its
-/// text form is that of RFC 3339, all of it and nothing else, with at most nine digits of a second.
-/// A leap second, `:60`, is refused.
+/// A point in time: nanoseconds since the start of 1970 in UTC, from 21 September 1677 to 11 April
+/// 2262. Its text form is that of RFC 3339, all of it and nothing else, with at most nine digits of
+/// a second. A leap second, `:60`, is refused.
 ///
 /// ```
 /// use flashtree::encoding::Time;

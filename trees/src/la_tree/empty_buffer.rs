@@ -270,7 +270,7 @@ impl LaTree<'_> {
     }
 
     /// Goes on to the next entry that goes down; false after the last.
-    pub(super) fn next_in_flight(&mut self, cause: Cause) -> Result<bool> {
+    pub(super) fn next_going_down(&mut self, cause: Cause) -> Result<bool> {
         self.emptying.next(&mut self.bare.log, &mut self.buffers, cause)
     }
 
@@ -296,7 +296,7 @@ impl LaTree<'_> {
         cause: Cause,
     ) -> Result<()> {
         let mut child = None;
-        while self.next_in_flight(cause)? {
+        while self.next_going_down(cause)? {
             if without != Some(self.emptying.entry.key.as_slice()) {
                 child = Some(self.hand_to_buffer(child, level, cause)?);
             }
@@ -344,7 +344,7 @@ impl LaTree<'_> {
     /// Hands what goes down to the leaves; returns how many were changed.
     pub(super) fn distribute_to_leaves(&mut self, cause: Cause) -> Result<u32> {
         let (mut changed, mut at_leaf) = (0, false);
-        while self.next_in_flight(cause)? {
+        while self.next_going_down(cause)? {
             loop {
                 if !at_leaf || !self.bare.bounds.contains(&self.emptying.entry.key) {
                     if at_leaf {

@@ -335,7 +335,7 @@ impl LaTree<'_> {
             if let Some(number) = child.filter(|_| is_short) {
                 self.buffers.list(number);
             }
-            if !self.next_in_flight(cause)? {
+            if !self.next_going_down(cause)? {
                 break;
             }
         }

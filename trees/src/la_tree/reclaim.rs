@@ -148,7 +148,7 @@ impl LaTree<'_> {
     fn copy_buffer(&mut self, number: u32, cause: Cause) -> Result<()> {
         self.find_buffer(NodeId::of_buffer(number), cause)?;
         self.take_off(number, cause)?;
-        while self.next_in_flight(cause)? {
+        while self.next_going_down(cause)? {
             let entry = self.emptying.entry.pending();
             self.buffers.append(&mut self.bare.log, number, &entry, cause)?;
         }
