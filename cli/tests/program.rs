@@ -56,7 +56,7 @@ fn help_and_version_are_no_failure() {
         assert_eq!(output.status.code(), Some(0), "{line}");
         assert!(output.stdout.ends_with(b"\n") && output.stderr.is_empty(), "{line}");
     }
-    assert_eq!(text(&run("--version").stdout).trim(), "flashtree 0.2.0");
+    assert_eq!(text(&run("--version").stdout).trim(), "flashtree 0.3.0");
     assert_eq!(run("").status.code(), Some(2));
 }
 

@@ -139,8 +139,8 @@ pub enum Replayed<'b> {
 /// What a tree's pages stand on keeps the tree's root record, the way back to it, and a journal of
 /// what came after it. The page file and the page log implement it.
 ///
-/// [`Durable`](../index/struct.Durable.html) is its only caller; trees are restored and replayed
-/// by it and have no part in it.
+/// Only [`Durable`](../index/struct.Durable.html) makes checkpoints and records batches, and it
+/// restores trees and replays what came later. Trees ask, at most, whether a checkpoint is due.
 pub trait Recovery: Send {
     /// How much lasts through a power cut.
     fn durability(&self) -> Durability;

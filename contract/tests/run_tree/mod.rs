@@ -13,10 +13,14 @@ use index::{
 };
 use store::runs::{
     CursorOptions, Delta, Entry, Kind, Kinds, Manifest, Memtable, Merge, MergeOptions, Merged,
-    NoHooks, Room, Run, RunCursor, RunId, RunWriter, Source, Space, UnitReader, UnitShape, Way,
-    Which, WriterOptions,
+    NoHooks, Run, RunCursor, RunId, RunWriter, Source, Space, UnitReader, UnitShape, Way, Which,
+    WriterOptions,
 };
 use store::{EntryShape, Recovery};
+
+use room::Room;
+
+mod room;
 
 /// The figures that tell how many deltas there were, and how many pages of runs were freed.
 pub(crate) const DELTAS: &str = "deltas";

@@ -450,7 +450,9 @@ impl<'d> PageLog<'d> {
     /// checkpoint, but can't go on with the one that was being filled.
     #[must_use]
     pub fn own_reserve(&self) -> u32 {
-        self.own_reserve_for(self.root_bytes)
+        let is_replayed = self.options.has_journal() && !self.journal.has_rest;
+        let journal = self.journal.pages_most().div_ceil(self.geometry().pages_per_block());
+        journal + 2 * self.record_blocks + u32::from(is_replayed)
     }
 
     /// Pages that the next checkpoint keeps back for a replay, as long as they are not: behind an
@@ -461,16 +463,6 @@ impl<'d> PageLog<'d> {
         if is_replayed { self.geometry().pages_per_block() } else { 0 }
     }
 
-    fn own_reserve_for(&self, root_bytes: u64) -> u32 {
-        let is_replayed = self.options.has_journal() && !self.journal.has_rest;
-        let journal = self.journal.pages_most().div_ceil(self.geometry().pages_per_block());
-        let record = match root_bytes == self.root_bytes {
-            true => self.record_blocks,
-            false => record_blocks(self.geometry(), root_bytes),
-        };
-        journal + 2 * record + u32::from(is_replayed)
-    }
-
     /// Blocks that the log's own pages are in, at most, with those that are kept back and not used.
     #[must_use]
     pub fn own_most(&self) -> u32 {
@@ -478,20 +470,7 @@ impl<'d> PageLog<'d> {
         most.max(self.own_reserve())
     }
 
-    /// As [`PageLog::free_blocks`], if root records may have up to `root_bytes` bytes.
-    #[must_use]
-    pub fn free_blocks_beside(&self, root_bytes: u64) -> u32 {
-        self.blocks().free().saturating_sub(self.kept_back(self.own_reserve_beside(root_bytes)))
-    }
-
-    /// As [`PageLog::own_reserve`], if root records may have up to `root_bytes` bytes.
-    #[must_use]
-    pub fn own_reserve_beside(&self, root_bytes: u64) -> u32 {
-        self.own_reserve_for(root_bytes.max(self.root_bytes))
-    }
-
-    /// From now on root records may have up to `bytes` bytes: blocks are kept back for them. Who
-    /// calls this has seen that there are so many: [`PageLog::free_blocks_beside`].
+    /// From now on root records may have up to `bytes` bytes: blocks are kept back for them.
     pub fn expect_root(&mut self, bytes: u64) {
         self.root_bytes = self.root_bytes.max(bytes);
         self.record_blocks = record_blocks(self.geometry(), self.root_bytes);

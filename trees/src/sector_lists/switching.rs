@@ -139,6 +139,9 @@ mod tests {
     const TUNING: Mode = Mode::SelfTuning { is_printed: false };
     const PRINTED: Mode = Mode::SelfTuning { is_printed: true };
 
+    /// Units of the counter in a microsecond.
+    const UNITS: f64 = 1000.0;
+
     /// What a request costs in log mode, and in disk mode.
     type Request = [f64; 2];
 
@@ -160,25 +163,23 @@ mod tests {
         (mode, is_fractional): (Mode, bool),
     ) -> (f64, u32) {
         let limit = changes[0] + changes[1];
-        let (mut counter, mut at, mut cost, mut changed) = (0.0, 0, 0.0, 0);
+        let (mut counter, mut at, mut cost, mut changed) = (0, 0, 0.0, 0);
         for request in requests {
             let (mut left, mut last) = (1.0, false);
             while !last {
                 let difference = (request[at] - request[1 - at]) * left;
-                let reaches = counter + difference >= limit;
+                let missing = limit - f64::from(counter) / UNITS;
+                let reaches = difference >= missing;
                 let part = match reaches && is_fractional {
-                    true => (limit - counter) / difference,
+                    true => missing / difference,
                     false => 1.0,
                 };
                 cost += request[at] * left * part;
-                counter += difference * part;
-                if mode != PRINTED {
-                    counter = f64::max(counter, 0.0);
-                }
+                counter = counted(counter, ((difference * part * UNITS) as i32, 0), mode);
                 left *= 1.0 - part;
                 if reaches {
                     cost += changes[at];
-                    (counter, at, changed) = (0.0, 1 - at, changed + 1);
+                    (counter, at, changed) = (0, 1 - at, changed + 1);
                 }
                 last = !(reaches && is_fractional && left > 1e-12);
             }
@@ -268,6 +269,73 @@ mod tests {
         let (printed, changed) = switch_mode(&requests, changes, (PRINTED, true));
         assert!(clamped < 1.1 * least, "{clamped} and {least}");
         assert!(changed == 0 && printed > 2.7 * least, "{printed} and {least}, {changed} changes");
+    }
+
+    /// Requests to a node as the store counts them: reads of as many sectors as are guessed, and
+    /// changes of as many entries. What they cost, how often the mode changed, and their least.
+    fn served(costs: &Costs, requests: &[bool], mode: Mode) -> (f64, u32, f64) {
+        let sectors = SECTORS_GUESSED as u32;
+        let read = Operation::Read { sectors };
+        let write = |is_first| Operation::Write { is_first };
+        let changes = [costs.read * SECTORS_GUESSED + costs.write, costs.read + costs.entries];
+        let mut node = Node { counter: 0, sectors, is_page: false };
+        let (mut cost, mut changed) = (0, 0);
+        for is_read in requests {
+            // In log mode a change logs its entries; in disk mode the page is written once.
+            let operations = match (is_read, node.is_page) {
+                (true, _) => alloc::vec![read],
+                (false, true) => alloc::vec![write(true)],
+                (false, false) => (0..ENTRIES_GUESSED).map(|entry| write(entry == 0)).collect(),
+            };
+            let mut is_due = false;
+            for operation in operations {
+                cost += i64::from(costs.of(operation, node.is_page).0);
+                is_due = node.serve(costs, operation, mode);
+            }
+            if is_due {
+                cost += i64::from(changes[usize::from(node.is_page)]);
+                node = Node { counter: 0, is_page: !node.is_page, ..node };
+                changed += 1;
+            }
+        }
+        let log = f64::from(costs.entry * ENTRIES_GUESSED);
+        let (in_log, in_disk) = costs.of(read, false);
+        let kinds = [[log, costs.write.into()], [in_log.into(), in_disk.into()]];
+        let asked: Vec<_> = requests.iter().map(|is_read| kinds[usize::from(*is_read)]).collect();
+        (cost as f64, changed, optimum(&asked, changes.map(f64::from)))
+    }
+
+    #[test]
+    fn nodes_are_served_for_three_times_the_least_possible_and_a_constant() {
+        let mut random = Random(0x2545_F491_4F6C_DD1D);
+        let mut all_changes = 0;
+        for _ in 0..500 {
+            let fit = 4 + random.below(60) as u32;
+            let costs = Costs::new(None, (512, 1), (fit, 1 + random.below(120) as u32));
+            let mut requests = Vec::new();
+            for _ in 0..1 + random.below(40) {
+                let share = random.below(101);
+                let more = random.below(400);
+                requests.extend((0..more).map(|_| random.below(100) < share));
+            }
+            let (cost, changed, least) = served(&costs, &requests, TUNING);
+            let constant = 3.0 * f64::from(costs.of_changing(3, false));
+            let beside = f64::from(changed) * f64::from(costs.write.max(3 * costs.read));
+            assert!(cost <= 3.0 * least + constant + beside, "{cost} and {least}, {changed}");
+            all_changes += changed;
+        }
+        assert!(all_changes > 1000, "{all_changes} changes of mode");
+    }
+
+    #[test]
+    fn with_the_printed_counter_a_node_that_was_written_for_long_stays_in_log_mode() {
+        let costs = Costs::new(None, (512, 1), (25, 40));
+        let mut requests = alloc::vec![false; 20_000];
+        requests.extend(core::iter::repeat_n(true, 100_000));
+        let (clamped, changed, least) = served(&costs, &requests, TUNING);
+        assert!(changed == 1 && clamped < 1.1 * least, "{clamped} and {least}");
+        let (printed, changed, least) = served(&costs, &requests, PRINTED);
+        assert!(changed == 0 && printed > 1.7 * least, "{printed} and {least}");
     }
 
     #[test]

@@ -60,11 +60,6 @@ impl<'d> LogSpace<'d> {
         &self.log
     }
 
-    /// The log, to be used.
-    pub const fn log_mut(&mut self) -> &mut PageLog<'d> {
-        &mut self.log
-    }
-
     /// Bytes of memory of such a space on such a chip, beside those of the log.
     #[must_use]
     pub fn memory_on(chip: Geometry) -> u64 {
