@@ -6,31 +6,31 @@
 
 /// Bytes of a tree of runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
+pub(super) struct Room {
     /// What there is in all.
-    pub capacity: u64,
+    pub(super) capacity: u64,
     /// Of runs.
-    pub live: u64,
+    pub(super) live: u64,
     /// Of updates that stand in no run yet, as they will stand there.
-    pub pending: u64,
+    pub(super) pending: u64,
     /// Of runs that are gone, but whose pages wait for a delta, a reader or a named checkpoint.
-    pub dead: u64,
+    pub(super) dead: u64,
     /// What has to stay free: outcomes of merges under way and of the largest to come, the journal,
     /// the snapshot.
-    pub reserve: u64,
+    pub(super) reserve: u64,
 }
 
 impl Room {
     /// Bytes that updates may still take.
     #[must_use]
-    pub const fn left(&self) -> u64 {
+    pub(super) const fn left(&self) -> u64 {
         let taken = self.live.saturating_add(self.pending).saturating_add(self.dead);
         self.capacity.saturating_sub(taken.saturating_add(self.reserve))
     }
 
     /// Takes room for updates of so many bytes, if there is room for all.
     #[must_use]
-    pub const fn take(&mut self, bytes: u64) -> bool {
+    pub(super) const fn take(&mut self, bytes: u64) -> bool {
         let is_taken = bytes <= self.left();
         if is_taken {
             self.pending += bytes;
@@ -40,7 +40,7 @@ impl Room {
 
     /// Deletes free room in the end: they are taken from the reserve, down to its `part`th part.
     #[must_use]
-    pub fn take_delete(&mut self, bytes: u64, part: u64) -> bool {
+    pub(super) fn take_delete(&mut self, bytes: u64, part: u64) -> bool {
         let kept = self.reserve.checked_div(part).unwrap_or(self.reserve);
         let is_taken = bytes <= Room { reserve: kept, ..*self }.left();
         if is_taken {
@@ -50,14 +50,14 @@ impl Room {
     }
 
     /// Updates of `pending` bytes, and runs of `read` bytes, became runs of `written` bytes.
-    pub const fn merged(&mut self, pending: u64, read: u64, written: u64) {
+    pub(super) const fn merged(&mut self, pending: u64, read: u64, written: u64) {
         self.pending = self.pending.saturating_sub(pending);
         self.live = self.live.saturating_sub(read).saturating_add(written);
         self.dead = self.dead.saturating_add(read);
     }
 
     /// Room of so many bytes of what is gone can be used again.
-    pub const fn freed(&mut self, bytes: u64) {
+    pub(super) const fn freed(&mut self, bytes: u64) {
         self.dead = self.dead.saturating_sub(bytes);
     }
 }
