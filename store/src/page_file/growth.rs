@@ -3,9 +3,9 @@
 //! Every checkpoint chooses the layout anew, with some room for what comes. Where that is not
 //! enough, the file grows between two checkpoints: images and journal are copied to where they
 //! stand in the new layout, and a superblock of the same checkpoint says so. Where most pages are
-//! free, it gets shorter (`shortening.rs`). Closing leaves the pages, and what names keep. There is room on
-//! the disk before anything is promised; so a full disk refuses an update, and nothing that was
-//! taken.
+//! free, it gets shorter (`shortening.rs`). Closing leaves the pages, and what names keep. There is
+//! room on the disk before anything is promised; so a full disk refuses an update, and nothing that
+//! was taken.
 //!
 //! Invariant: nothing that the superblock on the disk needs is overwritten before the next one
 //! stands. What is copied therefore goes behind all that there is.
