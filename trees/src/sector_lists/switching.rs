@@ -262,8 +262,8 @@ mod tests {
     #[test]
     fn as_it_is_printed_it_has_no_such_bound() {
         let (kinds, changes) = ([[45.0, 15.0], [7.0, 200.0]], [245.0, 155.0]);
-        let mut requests = alloc::vec![kinds[1]; 100_000];
-        requests.extend(core::iter::repeat_n(kinds[0], 400_000));
+        let mut requests = alloc::vec![kinds[1]; 10_000];
+        requests.extend(core::iter::repeat_n(kinds[0], 40_000));
         let least = optimum(&requests, changes);
         let (clamped, _) = switch_mode(&requests, changes, (TUNING, true));
         let (printed, changed) = switch_mode(&requests, changes, (PRINTED, true));
