@@ -4,7 +4,7 @@
 //! [`RunWriter`] writes it in large requests; a [`Merge`] makes it of other runs, a step at a time;
 //! a [`UnitReader`] answers lookups, a [`RunCursor`] and [`Merged`] go through entries both ways.
 //! Updates wait in a [`Memtable`]. A [`Manifest`] says which runs there are, and changes by deltas
-//! in the journal; [`Room`] counts bytes before they are promised.
+//! in the journal; a tree reserves room in its [`Space`] before it promises anything.
 //!
 //! # Invariants
 //! - Nothing of a run is ever overwritten: its room is free again only when no manifest that an
