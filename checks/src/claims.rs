@@ -17,6 +17,9 @@ use crate::{Error, Result};
 /// The folder of the claims, from the project's root.
 pub const FOLDER: &str = "checks/claims";
 
+/// The variable that names a folder with data of others, which the project may not pass on.
+pub const DATA: &str = "FLASHTREE_DATA";
+
 /// What is said of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -58,6 +61,11 @@ pub struct Claims {
     pub short_command: Option<Vec<String>>,
     /// About how many seconds the command takes, if it takes more than a few.
     pub slow: Option<u32>,
+    /// A file that the command needs in the folder that [`DATA`] names; without it the claims are
+    /// skipped.
+    pub data: Option<String>,
+    /// A program that the command needs beside Rust; without it the claims are skipped.
+    pub needs: Option<String>,
     /// Each claim with its verdict, in the order in which they are printed.
     pub claims: Vec<(String, Verdict)>,
 }
@@ -93,6 +101,16 @@ impl Claims {
             (Form::Short, Some(short)) => short,
             _ => &self.command,
         }
+    }
+
+    /// What is not there that the claims need: data in `folder`, or a program.
+    #[must_use]
+    pub fn missing(&self, folder: Option<&Path>) -> Option<String> {
+        let has = |file: &str| folder.is_some_and(|folder| folder.join(file).is_file());
+        let data = self.data.as_deref().filter(|file| !has(file));
+        let data = data.map(|file| format!("{DATA} names no folder with {file}"));
+        let program = self.needs.as_deref().filter(|program| !run::is_here(program));
+        data.or_else(|| program.map(|program| format!("{program} can't be run")))
     }
 
     /// Runs the command, and reads what it prints.
@@ -203,6 +221,8 @@ pub fn count(rows: &[Row]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::{Claims, Verdict, count, table};
 
     const FILE: &str = "figure = 'Figure 1'\ncommand = ['echo']\nclaims = [['a is 1', 'holds'], \
@@ -222,6 +242,20 @@ mod tests {
         assert!(table.contains("| a is 1             | 1         | 1.2      | holds          |"));
         assert!(claims.rows("claim x-1 | a | 1 | holds").is_err());
         assert!(claims.rows("claim x-1 | a | 1 | 1 | maybe").is_err());
+    }
+
+    #[test]
+    fn claims_whose_data_are_not_there_are_skipped() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let of = |file| Claims::parse("x-1", &format!("data = '{file}'\n{FILE}")).unwrap();
+        assert_eq!(of("Cargo.toml").missing(Some(folder)), None);
+        let without = Some("FLASHTREE_DATA names no folder with Cargo.toml".to_owned());
+        assert_eq!(of("Cargo.toml").missing(None), without);
+        assert!(of("none.csv").missing(Some(folder)).is_some());
+        assert_eq!(Claims::parse("x-1", FILE).unwrap().missing(None), None);
+        let needs = Claims::parse("x-1", &format!("needs = 'no-such-program-here'\n{FILE}"));
+        let missing = needs.unwrap().missing(None);
+        assert_eq!(missing, Some("no-such-program-here can't be run".to_owned()));
     }
 
     #[test]

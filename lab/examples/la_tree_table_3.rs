@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! cargo run --release -p flashtree-lab --example la_tree_table_3 -- \
-//!     [--short] [--settings] [--tree NAME]
+//!     [--short] [--settings] [--claims] [--tree NAME]
 //! ```
 //!
 //! ipl and b-plus stand on the chip itself, where every update of b-plus rewrites its path: it has
@@ -14,13 +14,22 @@
 //! translation layer b-plus writes a page where it is; that is printed, too, and judged as well.
 //! flashdb and bftl stand over that layer, and are printed beside the published times.
 //!
+//! `--claims` judges the cells of flashdb and bftl in place of all that (`./check claims la-t3`),
+//! and runs what may be the cause where one fails: the other modes, no buffer, shorter lists, and a
+//! tree that neither grows nor has record ids.
+//!
 //! `--short` runs fewer updates. `--settings` also runs what the paper leaves open, fewer updates
 //! each: how full the loaded tree is, whether entries have their record ids, whether the tree
 //! grows, and whether memory is divided for good or shared. Beside them stands what lookups cost at
 //! least, whatever a tree with such nodes does: see [`least`].
 
+#[path = "../tests/mu_figures/claims.rs"]
+#[allow(dead_code, reason = "figures use the rest")]
+mod claims;
+
 use std::error::Error;
 
+use claims::Claims;
 use device::{Cause, Medium};
 use index::Options;
 use index::parameters::Settings;
@@ -261,6 +270,69 @@ fn cells(updates: [u32; 3], wanted: Option<&str>) -> Outcome<(u32, u32)> {
     Ok((ahead, near))
 }
 
+/// By how much of what is published a gain may be smaller.
+const MARGIN: f64 = 0.15;
+
+/// Updates of a run that looks for a cause.
+const UPDATES_FOR_A_CAUSE: u32 = 200_000;
+
+/// What may be the cause where a tree's cell fails: what it is given.
+const CAUSES: [(&str, &[(&str, &str)]); 5] = [
+    ("flashdb", &[("mode", "log")]),
+    ("flashdb", &[("mode", "disk")]),
+    ("bftl", &[("reservation", "1")]),
+    ("bftl", &[("list", "1")]),
+    ("bftl", &[("reservation", "600")]),
+];
+
+/// Judges the cells of the trees behind [`JUDGED`], and la-tree's gains over them.
+fn claims(updates: [u32; 3]) -> Outcome<()> {
+    let mut claims = Claims::of("la-t3");
+    for ((lookups, published), updates) in CELLS.into_iter().zip(updates) {
+        let of = |place: usize| play(&Setting::usual(TREES[place], lookups, updates));
+        let ours = of(0)?.micros;
+        let [la_tree, others @ ..] = published.map(|micros| micros.map_or(f64::NAN, f64::from));
+        for (place, other) in others.into_iter().enumerate().skip(JUDGED - 1) {
+            let (tree, micros) = (TREES[place + 1].0, of(place + 1)?.micros);
+            let what = format!("{lookups} %: {tree} takes at most {NEAR} times as long");
+            let told = format!("{micros:.1} us, la-tree {ours:.1}");
+            let is_near = claims.told(
+                &what,
+                &format!("{other} us, {la_tree}"),
+                &told,
+                micros <= NEAR * other,
+            );
+            let what = format!("{lookups} %: la-tree gains so many times over {tree}");
+            let gain = (other / la_tree * 100.0).round() / 100.0;
+            if !(claims.gain(&what, (gain, micros / ours), MARGIN * gain) && is_near) {
+                causes(TREES[place + 1], lookups)?;
+            }
+        }
+    }
+    claims.end();
+    Ok(())
+}
+
+/// What a tree takes with other settings, beside the usual ones, and la-tree with it.
+fn causes(tree: (&'static str, Option<&'static str>), lookups: u32) -> Outcome<()> {
+    let usual = |tree| Setting::usual(tree, lookups, UPDATES_FOR_A_CAUSE);
+    let bare = |setting| Setting { keys: Some(303_000), value_bytes: 0, ..setting };
+    let [ours, ours_bare] = [usual(TREES[0]), bare(usual(TREES[0]))].map(|it| play(&it));
+    let [ours, ours_bare] = [ours?.micros, ours_bare?.micros];
+    let tell = |what: &str, setting: &Setting, ours: f64| -> Outcome<()> {
+        let micros = play(setting)?.micros;
+        println!("  cause? {what}: {micros:.1} us, la-tree gains {:.2} times", micros / ours);
+        Ok(())
+    };
+    tell("as usual, fewer updates", &usual(tree), ours)?;
+    tell("no growth, no record ids", &bare(usual(tree)), ours_bare)?;
+    for (_, given) in CAUSES.into_iter().filter(|(name, _)| *name == tree.0) {
+        let [(name, word)] = given else { continue };
+        tell(&format!("{name}={word}"), &Setting { given, ..usual(tree) }, ours)?;
+    }
+    Ok(())
+}
+
 /// Runs what the paper leaves open, and says what comes nearest to the published times.
 fn settings(operations: u32) -> Outcome<()> {
     const DIVISIONS: [(&str, &[(&str, &str)]); 2] =
@@ -305,6 +377,9 @@ fn main() -> Outcome<()> {
     let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
     let is_short = has("--short");
     let updates = if is_short { [60_000, 20_000, 6_000] } else { [1_000_000; 3] };
+    if has("--claims") {
+        return claims(updates);
+    }
     let mut names = arguments.iter().skip_while(|argument| *argument != "--tree").skip(1);
     let wanted = names.next().map(String::as_str);
     let (ahead, near) = cells(updates, wanted)?;

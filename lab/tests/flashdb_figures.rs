@@ -2,7 +2,7 @@
 //!
 //! A device is a simulated disk that charges for a page what table 1 and equations 1 to 4 say. The
 //! index has the least memory, which is a cache of four nodes; the paper's has none. LABDATA is not
-//! public: in its place readings are generated, or those of motes in a library are taken if
+//! public: in its place readings are generated; `db_10_motes` takes those of motes in a library, if
 //! `FLASHTREE_DATA` names a folder with `ulb_library_motes.csv.zst`.
 //!
 //! ```text
@@ -132,10 +132,18 @@ fn db_8_sizes_of_nodes() {
 #[test]
 #[ignore = "it takes seconds: run it in a release build"]
 fn db_10_four_devices() {
-    let mut claims = Claims::of("db-10");
-    let lab = data::readings();
+    figure_10(Claims::of("db-10"), &data::readings());
+}
+
+#[test]
+#[ignore = "it takes seconds, and readings: run it in a release build"]
+fn db_10_motes_on_four_devices() {
+    figure_10(Claims::of("db-10-motes"), &data::readings_of_motes());
+}
+
+fn figure_10(mut claims: Claims, lab: &Data) {
     for device in devices() {
-        let three = of_all(&device, &lab, "built", |_| {});
+        let three = of_all(&device, lab, "built", |_| {});
         let [disk, log, tuned] = energy(&three);
         let what = |what: &str| format!("{}: {what}", device.paper);
         let holds = match device.paper {
@@ -145,7 +153,7 @@ fn db_10_four_devices() {
             _ => disk_ahead(&mut claims, &what, 32.0, &three),
         };
         if !holds {
-            cause_of_writes(&device, &lab, &three[0]);
+            cause_of_writes(&device, lab, &three[0]);
         }
         let better = disk.min(log);
         let told = format!("{tuned:.1} and {better:.1} mJ");
@@ -156,7 +164,7 @@ fn db_10_four_devices() {
             &told,
             best,
         ) {
-            cause_in_a_build(&device, &lab);
+            cause_in_a_build(&device, lab);
         }
         if device.paper == "FLASHCHIP" {
             let what = what("percent of energy that ST saves over Log");

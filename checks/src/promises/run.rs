@@ -84,7 +84,8 @@ pub fn run(root: &Path, promise: Promise, form: Form) -> Outcome {
 }
 
 /// Whether a program can be run.
-fn is_here(program: &str) -> bool {
+#[must_use]
+pub fn is_here(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 

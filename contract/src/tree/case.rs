@@ -173,18 +173,24 @@ pub(crate) fn parameter_sets(
     page_bytes: u32,
     is_nand: bool,
 ) -> Vec<Vec<(&'static str, String)>> {
-    let has_node = !is_nand && entry.parameters.iter().any(|parameter| parameter.name == "node");
+    let has = |name| entry.parameters.iter().any(|parameter| parameter.name == name);
     let mut sets = vec![Vec::new()];
-    if entry.parameters.iter().any(|parameter| parameter.name == "ratio") {
+    if has("ratio") {
         // A small head above many levels.
         sets.push(vec![("ratio", "2".to_string()), ("head", (page_bytes * 8).to_string())]);
     }
-    if entry.parameters.iter().any(|parameter| parameter.name == "mode") {
+    if has("mode") {
         // All nodes in one form, and in the other; the default has both.
         sets.extend(["log", "disk"].map(|mode| vec![("mode", mode.to_string())]));
+        let log = ("log-buffer", (page_bytes * 4).to_string());
+        sets.push(vec![log, ("counter", "printed".to_string())]);
+        sets.push(vec![("node", (page_bytes * 2).to_string())]);
     }
-    let has_parts = has_node && sets.len() == 1;
-    if entry.parameters.iter().any(|parameter| parameter.name == "super-groups") {
+    if has("sector") {
+        sets.push(vec![("sector", (page_bytes * 2).to_string())]);
+    }
+    let has_parts = !is_nand && has("node") && sets.len() == 1;
+    if has("super-groups") {
         // Each policy with another way to look for what is committed with its victim.
         let ways = [
             ("biggest-size", "on", "first"),

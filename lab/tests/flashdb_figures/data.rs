@@ -10,7 +10,7 @@ use ruzstd::decoding::StreamingDecoder;
 /// Data points.
 pub(crate) const POINTS: u32 = 30_000;
 
-/// A folder with `ulb_library_motes.csv.zst`, whose first readings are then used for LABDATA.
+/// A folder with `ulb_library_motes.csv.zst`.
 const FOLDER: &str = "FLASHTREE_DATA";
 
 /// Sensors of the paper's building.
@@ -39,10 +39,13 @@ pub(crate) fn random() -> Data {
 
 /// In place of LABDATA, which is not public.
 pub(crate) fn readings() -> Data {
-    match std::env::var_os(FOLDER) {
-        Some(folder) => ("LAB", keys_of(&motes(folder.into()))),
-        None => ("LAB", keys_of(&generated())),
-    }
+    ("LAB", keys_of(&generated()))
+}
+
+/// Of motes in a library, in place of LABDATA.
+pub(crate) fn readings_of_motes() -> Data {
+    let folder = std::env::var_os(FOLDER).expect("FLASHTREE_DATA names a folder with readings");
+    ("MOTES", keys_of(&motes(folder.into())))
 }
 
 /// Readings by what they are, and equal ones by when they came.

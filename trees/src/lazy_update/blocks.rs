@@ -127,7 +127,8 @@ impl Block {
     /// to be neither split nor merged.
     pub(super) fn operation(&self) -> Operation {
         let growth = i32::from(self.growth);
-        match self.is_known() {
+        // The room of an index block is something else.
+        match self.is_known() && self.is_group() {
             true if growth > i32::from(self.room.more) => Operation::Splitting,
             true if -growth > i32::from(self.room.less) => Operation::Shrinking,
             _ => Operation::Normal,

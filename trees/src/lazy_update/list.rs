@@ -166,6 +166,13 @@ impl List {
         self.order.first()
     }
 
+    /// True if no block with requests comes before this one.
+    pub(super) fn comes_first(&self, id: BlockId) -> bool {
+        let asked = self.live().filter(|(_, block)| block.count > 0);
+        let mut compared = asked.map(|(_, other)| self.policy.compare(self.block(id), other));
+        compared.all(core::cmp::Ordering::is_le)
+    }
+
     /// The group that comes first among those that there are.
     pub(super) fn first_group(&self) -> Option<BlockId> {
         self.order.first_group(&self.blocks)

@@ -15,8 +15,8 @@
 //!   into is what algorithm 5 may have to look into, and no more. Ties go to the group that was hit
 //!   longest ago under every policy; a group that is formed was hit when its index block was.
 //! - Whether a leaf that gets less than half full merges or takes entries over is not told apart.
-//! - Ranges form no groups, and lookups commit nothing: an update commits those of the dirty leaves
-//!   that may leave the cache for it.
+//! - Ranges form groups on the way to their first leaf. Lookups commit nothing: an update commits
+//!   those of the dirty leaves that may leave the cache for it.
 //! - A request is a put or a delete, and the last one for a key wins. A put and the delete after it
 //!   cancel out where the leaf was in the cache and did not have the key.
 //! - What waits at a checkpoint is written to pages of its own; so it lasts as the tree does.
@@ -47,6 +47,7 @@ mod waiting;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::Display;
+use core::ops::Bound;
 
 use device::Meter;
 use store::node::Stored;
@@ -57,7 +58,8 @@ use blocks::BlockId;
 use index::bounds::{EntryLimits, can_be};
 use index::parameters::{Kind, Parameter};
 use index::{
-    Cursor, KeyRange, Read, Result, Resume, Statistics, Tree, UPDATES_WAITING, read_piece,
+    Cursor, Direction, KeyRange, Read, Result, Resume, Statistics, Tree, UPDATES_WAITING,
+    read_piece,
 };
 use index::{DeletePolicy, NODES_MERGED, NODES_SPLIT, TreeDescriptor};
 use make::Choices;
@@ -139,7 +141,9 @@ const PARAMETERS: &[Parameter] = &[NODE, FILL, POLICY, POOL, PRUNING, SUPER_GROU
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     commits: u64,
+    chosen: u64,
     together: u64,
+    answered: u64,
     committed: u64,
     cancelled: u64,
     replaced: u64,
@@ -223,6 +227,7 @@ impl Read for LazyUpdate<'_> {
             return Ok(None);
         }
         if let Some((kind, value)) = self.waiting.pool.get(key) {
+            self.counted.answered += 1;
             return Ok(kind.is_put().then(|| read_piece(value, offset, into)));
         }
         // The search starts at the lowest node that the list knows.
@@ -236,6 +241,17 @@ impl Read for LazyUpdate<'_> {
 
     fn range<'c>(&'c mut self, range: KeyRange<'_>) -> Result<Box<dyn Cursor + 'c>> {
         let range = range.within_length(|key| self.limits().check_key(key))?;
+        let first = match range.direction {
+            Direction::Ascending => range.from,
+            Direction::Descending => range.to,
+        };
+        if let (Bound::Included(key) | Bound::Excluded(key), false) =
+            (first, self.waiting.is_empty())
+        {
+            // The scan finds the same nodes in the cache.
+            btree::read(&mut self.store, self.btree.root, key, (0, &mut []))?;
+            self.form_behind_lookup(key)?;
+        }
         let LazyUpdate { store, waiting, btree, .. } = self;
         Ok(Box::new(Scan::new(store, &waiting.pool, btree.root, range)?))
     }
@@ -266,7 +282,9 @@ impl Read for LazyUpdate<'_> {
         tell(NODES_SPLIT, counted.splits);
         tell(NODES_MERGED, counted.merges);
         tell("nodes evened out", counted.shifts);
+        tell("lookups answered by requests", counted.answered);
         tell("groups committed", counted.commits);
+        tell("groups chosen by the policy", counted.chosen);
         tell("groups committed together", counted.together);
         tell("requests committed", counted.committed);
         tell("requests cancelled out", counted.cancelled);

@@ -48,7 +48,10 @@ impl LazyUpdate<'_> {
         let grown = self.grow_super_group(&mut siblings, id);
         self.siblings = siblings;
         self.waiting.list.choose(id, true);
-        grown
+        for (counted, saved) in self.counted.savings.iter_mut().zip(grown?) {
+            *counted += saved;
+        }
+        Ok(())
     }
 
     /// The groups of the parent of the group `id`, in the order of their leaves, with the places
@@ -72,8 +75,14 @@ impl LazyUpdate<'_> {
         Ok(())
     }
 
-    /// Algorithm 6, from the group `id` on: adds siblings until none saves anything.
-    fn grow_super_group(&mut self, siblings: &mut [(u16, BlockId)], id: BlockId) -> Result<()> {
+    /// Algorithm 6, from the group `id` on: adds siblings until none saves anything; how many were
+    /// added for each saving.
+    fn grow_super_group(
+        &mut self,
+        siblings: &mut [(u16, BlockId)],
+        id: BlockId,
+    ) -> Result<[u64; 3]> {
+        let mut savings = [0; 3];
         if !self.waiting.list.block(id).is_known() {
             self.know(id)?;
         }
@@ -94,14 +103,14 @@ impl LazyUpdate<'_> {
                 let Some(saving) = self.saving_with_chosen(siblings, at, rebalances) else {
                     continue;
                 };
-                self.counted.savings[saving as usize] += 1;
+                savings[saving as usize] += 1;
                 self.waiting.list.choose(sibling, true);
                 rebalances |= self.waiting.list.block(sibling).operation() != Operation::Normal;
                 has_grown = true;
             }
             if !has_grown {
                 self.waiting.list.choose(id, false);
-                return Ok(());
+                return Ok(savings);
             }
         }
     }

@@ -4,6 +4,7 @@ use device::Cause;
 
 use super::LazyUpdate;
 use super::blocks::{BlockId, ROOT};
+use super::list::List;
 use super::order::Policy;
 use crate::btree::NodeSource;
 use index::Result;
@@ -42,8 +43,12 @@ impl LazyUpdate<'_> {
                 self.know(id)?;
             } else {
                 let list = &self.waiting.list;
-                let unknown = if is_by_cost { list.unknown } else { 0 };
-                self.counted.pruned += (list.unformed + unknown) as u64;
+                debug_assert!(list.comes_first(id), "another group is better by the policy");
+                if self.choices.is_pruning {
+                    let unknown = if is_by_cost { list.unknown } else { 0 };
+                    self.counted.pruned += (list.unformed + unknown) as u64;
+                }
+                self.counted.chosen += 1;
                 return Ok(Some(id));
             }
         }
@@ -51,22 +56,29 @@ impl LazyUpdate<'_> {
 
     /// Forms all groups (algorithm 3), and learns what their leaves have room for if that counts.
     pub(super) fn form_all(&mut self, is_sizing: bool) -> Result<()> {
-        let mut place = 0;
-        // New blocks may stand before those that were divided, each on a level below.
-        while place < self.waiting.list.blocks.len() {
-            let id = BlockId(place as u16);
-            let block = *self.waiting.list.block(id);
-            place += 1;
-            if !block.is_live || block.count == 0 {
-                continue;
+        // New blocks may stand before those that were divided, each on a level below: so all blocks
+        // are visited once for each level at most, and not at all where nothing came.
+        let mut is_done = false;
+        while !is_done {
+            let List { unformed, unknown, .. } = self.waiting.list;
+            if unformed == 0 && (!is_sizing || unknown == 0) {
+                return Ok(());
             }
-            if !block.is_group() {
-                if !self.form(id, Cause::Update)? {
-                    return Ok(());
+            is_done = true;
+            for place in 0..self.waiting.list.blocks.len() {
+                let id = BlockId(place as u16);
+                let block = *self.waiting.list.block(id);
+                if !block.is_live || block.count == 0 {
+                    continue;
                 }
-                place = 0;
-            } else if is_sizing && !block.is_known() {
-                self.know(id)?;
+                if !block.is_group() {
+                    if !self.form(id, Cause::Update)? {
+                        return Ok(());
+                    }
+                    is_done = false;
+                } else if is_sizing && !block.is_known() {
+                    self.know(id)?;
+                }
             }
         }
         Ok(())

@@ -111,10 +111,12 @@ impl Store<'_> {
 
     /// Packs the units of a node; false if they are too long for a sector.
     fn write_units(&mut self, node: NodeId) -> Result<bool> {
-        let bytes: usize = self.buffer.of(node).map(<[u8]>::len).sum();
+        let add = |(units, bytes): (u64, usize), unit: &[u8]| (units + 1, bytes + unit.len());
+        let (units, bytes) = self.buffer.of(node).fold((0, 0), add);
         if bytes > self.packer.content_most() {
             return Ok(false);
         }
+        self.counted.units += units;
         self.begin_group(bytes)?;
         let mut units = self.buffer.iter().filter(|waiting| waiting.node == node).peekable();
         let level = units.peek().map_or(0, |first| first.level);

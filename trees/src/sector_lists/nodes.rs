@@ -163,9 +163,7 @@ impl Store<'_> {
     ) -> Result<()> {
         let [one, other] = self.frames_of(left, right, cause)?;
         for (id, frame) in [(left.id, one), (right, other)] {
-            if self.table.is_page(id) {
-                self.make_dirty(id, frame)?;
-            }
+            self.prepare(id, frame, |is_first| Operation::Whole { is_first })?;
         }
         let Store { frames, shape, scratch, .. } = self;
         let Some((left_bytes, right_bytes)) = frames.two_mut(one, other) else {
@@ -190,22 +188,48 @@ impl Store<'_> {
     ) -> Result<bool> {
         self.make_room_for(unit.bytes(shape_at(at.level, self.shape.codecs.shape)))?;
         let frame = self.frame(at.id, cause)?;
-        self.prepare(at.id, frame)?;
+        let before = self.counted_before(at.id, frame);
+        self.prepare(at.id, frame, |is_first| Operation::Write { is_first })?;
         let Store { frames, shape, scratch, .. } = self;
         let is_done = edit.apply(shape.codecs.at(at.level), frames.bytes_mut(frame), scratch);
-        if is_done {
-            self.note(at.id, at.level, frame, unit);
+        match is_done {
+            true => self.note(at.id, at.level, frame, unit),
+            false => self.take_back(at.id, frame, before),
         }
         Ok(is_done)
     }
 
+    /// What `prepare` counts of the node in `frame`.
+    fn counted_before(&self, id: NodeId, frame: u32) -> (bool, i32, bool) {
+        (self.table.is_page(id), self.table.counter(id), self.frames.state(frame).was_changed)
+    }
+
+    /// The change that was counted was not made: the split that follows is counted by itself. A
+    /// node that went to log mode by it stays there, with nothing counted.
+    fn take_back(&mut self, id: NodeId, frame: u32, before: (bool, i32, bool)) {
+        let (was_page, counter, was_changed) = before;
+        if self.table.is_page(id) == was_page {
+            self.table.set_counter(id, counter);
+            self.frames.state_mut(frame).was_changed = was_changed;
+        }
+        #[cfg(test)]
+        if matches!(self.shape.mode, Mode::SelfTuning { .. }) {
+            self.served.pop();
+        }
+    }
+
     /// The node in `frame` is about to change: that is counted, and may take it to log mode.
-    fn prepare(&mut self, id: NodeId, frame: u32) -> Result<()> {
+    fn prepare(
+        &mut self,
+        id: NodeId,
+        frame: u32,
+        operation: impl FnOnce(bool) -> Operation,
+    ) -> Result<()> {
         if self.shape.mode == Mode::Log {
             return Ok(());
         }
         let is_first = !core::mem::replace(&mut self.frames.state_mut(frame).was_changed, true);
-        let is_due = self.serve(id, Operation::Write { is_first });
+        let is_due = self.serve(id, operation(is_first));
         match self.table.is_page(id) {
             true if is_due => self.leave_page(id, frame),
             true => self.make_dirty(id, frame),

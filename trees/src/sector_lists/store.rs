@@ -221,9 +221,10 @@ pub(crate) struct Counted {
     pub(crate) collected: u64,
     /// Nodes that were written elsewhere, so that the file can get shorter.
     pub(crate) moved: u64,
-    /// Sectors written, and groups in them.
+    /// Sectors written, groups in them, and index units in these.
     pub(crate) sectors: u64,
     pub(crate) groups: u64,
+    pub(crate) units: u64,
     /// Nodes written in disk mode, and changes of mode.
     pub(crate) pages: u64,
     pub(crate) to_disk: u64,

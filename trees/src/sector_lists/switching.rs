@@ -41,6 +41,8 @@ pub(super) enum Operation {
     /// It is changed. If it `is_first` since it was written, it has to be written again in disk
     /// mode.
     Write { is_first: bool },
+    /// All of it is written: it was split or joined, or entries went over to a neighbour.
+    Whole { is_first: bool },
 }
 
 /// What operations cost, in units of the counter.
@@ -87,6 +89,7 @@ impl Costs {
                 let entries = if is_page { ENTRIES_GUESSED } else { 1 };
                 (self.entry * entries, if is_first { self.write } else { 0 })
             }
+            Operation::Whole { is_first } => (self.entries, if is_first { self.write } else { 0 }),
         };
         if is_page { (disk, log) } else { (log, disk) }
     }

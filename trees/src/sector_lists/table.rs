@@ -4,7 +4,8 @@
 //! say where each begins. A sector's number has as many bytes as the disk's sectors need.
 //!
 //! ```text
-//!  in a root record, each number   | sectors u8, 255 if no node has it | each u32, oldest first |
+//!  in a root record, each number   | sectors u8, 255 if no node has it | its counter, if any |
+//!                                  | each sector u32, oldest first |
 //! ```
 
 use alloc::vec::Vec;
@@ -41,7 +42,7 @@ const NONE: u8 = u8::MAX;
 /// Set in the length of the list of a node in disk mode, in memory and in a root record.
 const PAGE: u8 = 1 << 7;
 
-/// Bytes in front of lists in a root record.
+/// Bytes of a list's length in a root record, and of a sector.
 const LENGTH_BYTES: usize = 1;
 const SECTOR_BYTES: usize = 4;
 
@@ -76,6 +77,11 @@ impl Limits {
             Mode::SelfTuning { is_printed } => counter_bytes(self.most, is_printed),
             _ => 0,
         }
+    }
+
+    /// Bytes in front of a list in a root record.
+    const fn front(self) -> usize {
+        LENGTH_BYTES + self.counter()
     }
 
     /// Bytes of a node whose list is as long as can be, its part of a piece included.
@@ -194,12 +200,12 @@ impl Table {
     /// together name no more than `listed` sectors.
     pub(crate) fn record_bytes_with(&self, nodes: u64, listed: u64) -> u64 {
         let numbers = u64::from(self.numbers) + nodes;
-        let together = numbers * LENGTH_BYTES as u64 + listed * SECTOR_BYTES as u64;
+        let together = numbers * self.limits.front() as u64 + listed * SECTOR_BYTES as u64;
         self.record_bytes(numbers).min(together)
     }
 
     const fn record_bytes(&self, numbers: u64) -> u64 {
-        numbers.saturating_mul((LENGTH_BYTES + self.limits.most * SECTOR_BYTES) as u64)
+        numbers.saturating_mul((self.limits.front() + self.limits.most * SECTOR_BYTES) as u64)
     }
 
     /// The most sectors in a list.
@@ -394,6 +400,8 @@ impl Table {
             let list = self.list(node);
             let form = if self.is_page(node) { PAGE } else { 0 };
             record.push(form | list.len() as u8);
+            let counter = self.counter(node).to_le_bytes();
+            record.extend_from_slice(&counter[..self.counters.width]);
             for sector in list {
                 record.extend_from_slice(&sector.0.to_le_bytes());
             }
@@ -402,7 +410,8 @@ impl Table {
 
     /// Bytes that [`Table::write`] appends.
     pub(crate) fn written_bytes(&self) -> usize {
-        self.numbers as usize * LENGTH_BYTES + self.listed as usize * SECTOR_BYTES
+        let counters = self.nodes as usize * self.counters.width;
+        self.numbers as usize * LENGTH_BYTES + counters + self.listed as usize * SECTOR_BYTES
     }
 
     /// A node that was not entered yet gets so many sectors next; false if it can't.
@@ -436,6 +445,11 @@ impl Table {
             if !self.enter(NodeId(number), is_page, length.into()) {
                 return false;
             }
+            let Some((counter, rest)) = record.split_at_checked(self.counters.width) else {
+                return false;
+            };
+            record = rest;
+            self.counters.set(number as usize, read_number(counter));
             for _ in 0..length {
                 let Some((sector, rest)) = record.split_first_chunk() else {
                     return false;
@@ -557,6 +571,28 @@ mod tests {
                 assert!(bytes <= 300 * (node + 2) + lists + beside, "{bytes} bytes");
                 assert!(bytes + table.written_bytes() as u64 <= stated);
             }
+        }
+    }
+
+    #[test]
+    fn counters_come_back_with_the_table() {
+        for is_printed in [false, true] {
+            let limits = Limits { mode: Mode::SelfTuning { is_printed }, ..LIMITS };
+            let mut table = Table::new(limits);
+            for number in 0..100 {
+                let node = table.allocate();
+                assert!(table.push(node, LogicalPage(number)));
+                table.set_page(node, number % 3 == 0);
+                table.set_counter(node, if is_printed { -70_000 } else { 500 } + number as i32);
+            }
+            let mut record = Vec::new();
+            table.write(&mut record);
+            assert_eq!(record.len(), table.written_bytes());
+            let mut again = Table::new(limits);
+            assert!(again.read(&record, 100, 400));
+            let same = |node| again.counter(node) == table.counter(node);
+            assert!(table.numbers().all(same));
+            assert!(!again.read(&record[..record.len() - 5], 100, 400));
         }
     }
 

@@ -97,6 +97,100 @@ fn in_log_mode_a_full_buffer_is_one_sector() {
 }
 
 #[test]
+fn a_log_buffer_of_four_sectors_is_written_when_it_is_full_and_packs_by_node() {
+    let figures = |index: &dyn Index| {
+        ["commits", "groups written", "entries logged"].map(|name| figure(index, name))
+    };
+    let played = ["512", "2048"].map(|bytes| {
+        let given = [("mode", "log"), ("log-buffer", bytes)];
+        let (mut disk, options) = (disk(20_000), options(&given, Durability::None));
+        let mut index = make(&mut disk, &options);
+        for number in 0..1000 {
+            put(&mut *index, number, number).unwrap();
+        }
+        let before = figures(&*index);
+        for round in 0..10 {
+            for number in 0..990 {
+                put(&mut *index, number, round).unwrap();
+            }
+        }
+        let after = figures(&*index);
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+        assert!((0..990).all(|number| get(&mut *index, number) == Some(9)));
+        [0, 1, 2].map(|at| after[at] - before[at])
+    });
+    // 33 entries of 15 bytes fill a sector.
+    let [[one, groups_of_one, _], [four, groups_of_four, logged]] = played;
+    assert!((299..=301).contains(&one) && (74..=76).contains(&four), "{one} and {four} commits");
+    assert!(groups_of_four < groups_of_one, "{groups_of_four} and {groups_of_one} groups");
+    assert!(logged <= 9900, "{logged} entries");
+}
+
+#[test]
+fn the_printed_counter_leaves_nodes_in_log_mode_that_were_written_for_long() {
+    let in_disk_mode = ["clamped", "printed"].map(|counter| {
+        let (mut disk, options) =
+            (disk(20_000), options(&[("counter", counter)], Durability::None));
+        let mut index = make(&mut disk, &options);
+        for round in 0..10 {
+            for number in 0..3000 {
+                put(&mut *index, number, round).unwrap();
+            }
+        }
+        for round in 0..30_000 {
+            get(&mut *index, round % 3000).unwrap();
+            if round % 8 == 0 {
+                put(&mut *index, 1, round).unwrap();
+            }
+        }
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+        (figure(&*index, "nodes in disk mode"), nodes(&*index))
+    });
+    let [(clamped, all), (printed, _)] = in_disk_mode;
+    assert!(clamped > all * 9 / 10 && printed < all / 10, "{clamped}, {printed} of {all} nodes");
+}
+
+#[test]
+fn a_node_that_is_due_with_the_next_read_is_that_after_opening_and_rollback() {
+    let changed = |is_opened: bool, is_rolled_back: bool| {
+        let (mut disk, options) = (disk(20_000), options(&[], Durability::Batch));
+        let mut index = make(&mut disk, &options);
+        for number in 0..5000 {
+            put(&mut *index, number, number).unwrap();
+        }
+        // Reads bring leaves near to where they change, and no update comes that lets them.
+        for number in 0..20_000 {
+            get(&mut *index, number % 5000).unwrap();
+        }
+        index.checkpoint(Some("read")).unwrap();
+        if is_rolled_back {
+            for number in 0..5000 {
+                put(&mut *index, number, 1).unwrap();
+            }
+            index.roll_back("read").unwrap();
+        }
+        let mut index = if is_opened {
+            drop(index);
+            open(&mut disk, &options)
+        } else {
+            index
+        };
+        let before = figure(&*index, "nodes in disk mode");
+        for round in 0..6000 {
+            get(&mut *index, round % 5000).unwrap();
+            if round % 8 == 0 {
+                put(&mut *index, 1, round).unwrap();
+            }
+        }
+        figure(&*index, "nodes in disk mode") - before
+    };
+    let (open, opened, back) = (changed(false, false), changed(true, false), changed(false, true));
+    assert!(open >= 100, "{open}");
+    let is_like = |other: u64| other * 10 >= open * 9 && other * 10 <= open * 11;
+    assert!(is_like(opened) && is_like(back), "{open}, {opened}, {back}");
+}
+
+#[test]
 fn nodes_that_are_read_go_to_disk_mode_and_back_when_they_are_written() {
     for durability in [Durability::None, Durability::Batch] {
         let (mut disk, options) = (disk(20_000), options(&[], durability));
@@ -192,7 +286,10 @@ fn entries_that_cancel_each_other_are_left_out_when_a_list_is_full() {
         }
     }
     assert!(figure(&*index, "nodes compacted") >= 100);
-    assert!(figure(&*index, "sectors in lists") <= 5 * nodes(&*index));
+    // 33 entries of 15 bytes fill a sector: no more than that are left of what was logged.
+    let left = 33 * figure(&*index, "sectors in lists");
+    let logged = figure(&*index, "entries logged");
+    assert!(logged > left + 20_000, "{logged} were logged, at most {left} are left");
     for number in 0..50_u32 {
         let is_left = (19_950 + number).is_multiple_of(3);
         assert_eq!(get(&mut *index, number).is_some(), is_left);
@@ -246,6 +343,58 @@ fn an_index_is_rolled_back_to_each_of_its_checkpoints() {
         index.forget("before").unwrap();
     }
     assert_eq!(findings(&mut *index), Vec::<String>::new());
+}
+
+/// Overwrites a part of what an index holds behind a checkpoint that is kept, until `is_enough`,
+/// and comes back to it.
+fn outlives(index: &mut dyn Index, held: u32, is_enough: impl Fn(&dyn Index) -> bool) -> bool {
+    for number in 0..held {
+        put(index, number, 0).unwrap();
+    }
+    index.checkpoint(Some("kept")).unwrap();
+    let mut enough = false;
+    for round in 1..200_000_u32 {
+        let number = round.wrapping_mul(0x85EB_CA6B) % (held / 4);
+        put(index, number, round).unwrap();
+        enough = round % 64 == 0 && is_enough(index);
+        if enough {
+            break;
+        }
+    }
+    index.roll_back("kept").unwrap();
+    assert_eq!(findings(index), Vec::<String>::new());
+    assert!((0..held).all(|number| get(index, number) == Some(0)));
+    enough
+}
+
+#[test]
+fn a_kept_checkpoint_outlives_the_collection_of_the_log() {
+    for mode in ["self-tuning", "log"] {
+        let (mut disk, options) = (disk(700), options(&[("mode", mode)], Durability::Batch));
+        let mut index = make(&mut disk, &options);
+        let held = 7000;
+        let enough = |index: &dyn Index| figure(index, "sectors collected") >= 100;
+        assert!(outlives(&mut *index, held, enough), "{mode}");
+    }
+}
+
+#[test]
+fn a_kept_checkpoint_outlives_the_collection_of_the_layer_below() {
+    for mode in ["self-tuning", "log", "disk"] {
+        let chip = chips::find("samsung-k9k1g08r0b").unwrap();
+        let chip = chip.nand(&chips::Overrides::default()).unwrap();
+        let mut nand = sim::SimulatedNand::new(chip.geometry.with_blocks(32).unwrap(), chip.costs);
+        let layer = ftl::find("page-map").unwrap();
+        let below = (layer.create)(Box::new(&mut nand), &ftl::Options::default()).unwrap();
+        let options =
+            Options { memory_bytes: 64 << 10, ..options(&[("mode", mode)], Durability::Batch) };
+        let entry = find("flashdb").unwrap();
+        let mut index = (entry.create)(Medium::Sectors(below), &options).unwrap();
+        let erased = |index: &dyn Index| index.meter().unwrap().total().block_erases;
+        let before = erased(&*index);
+        let enough = |index: &dyn Index| erased(index) >= before + 100;
+        assert!(outlives(&mut *index, 4000, enough), "{mode}");
+    }
 }
 
 /// Damages all pages that hold records, or held some.

@@ -8,6 +8,7 @@
 )]
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::panic::catch_unwind;
 
 use contract::tree::{Case, cases, figure, findings, run};
@@ -149,8 +150,9 @@ fn witness(given: &[(&str, &str)], names: &[&str]) {
 #[test]
 fn each_policy_chooses_a_hundred_groups_and_more() {
     for policy in ["biggest-size", "cost-based", "lru", "fifo"] {
-        witness(&[("policy", policy)], &["groups committed", "index blocks divided"]);
-        witness(&[("policy", policy), ("pruning", "off")], &["groups committed"]);
+        let names = ["groups chosen by the policy", "index blocks divided"];
+        witness(&[("policy", policy)], &names);
+        witness(&[("policy", policy), ("pruning", "off")], &names);
     }
 }
 
@@ -159,6 +161,47 @@ fn blocks_are_pruned_and_dirty_leaves_take_requests_along() {
     let names = ["blocks pruned", "commits that rode along"];
     witness(&[("policy", "biggest-size")], &names);
     witness(&[], &[names[0], names[1], "leaves sized"]);
+}
+
+#[test]
+fn lookups_are_answered_by_requests_that_wait() {
+    witness(&[], &["lookups answered by requests"]);
+}
+
+#[test]
+fn lookups_and_ranges_form_groups_of_the_nodes_that_they_read() {
+    let (mut disk, options) = (disk(), options(&[], Durability::None));
+    let mut index = make(&mut disk, &options);
+    for number in 0..20_000_u32 {
+        let key = number.wrapping_mul(0x9E37_79B1).to_be_bytes();
+        index.update(&[Update::Put { key: &key, value: &[1; 4] }]).unwrap();
+    }
+    index.close().unwrap();
+    drop(index);
+    let mut index = open(&mut disk, &options);
+    for number in 0..200_u32 {
+        let key = number.wrapping_mul(0x85EB_CA6B).to_be_bytes();
+        index.update(&[Update::Put { key: &key, value: &[2; 4] }]).unwrap();
+    }
+    let divided = |index: &dyn Index| figure(index, "index blocks divided");
+    let before = divided(&*index);
+    index.get(&[0x20, 0, 0, 1], 0, &mut [0; 4]).unwrap();
+    let by_lookup = divided(&*index);
+    let (from, to) = ([0x80, 0, 0, 1], [0xC0, 0, 0, 1]);
+    let bounds = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
+    let range = KeyRange { from: bounds.0, to: bounds.1, ..KeyRange::ALL };
+    drop(index.range(range).unwrap());
+    let by_range = divided(&*index);
+    drop(index.range(range.reversed()).unwrap());
+    let backwards = divided(&*index);
+    assert!(before < by_lookup && by_lookup < by_range && by_range < backwards);
+}
+
+#[test]
+fn without_pruning_nothing_is_pruned() {
+    let seen = play(&[("pruning", "off")], 0, 20_000);
+    assert_eq!(seen["blocks pruned"], 0);
+    assert!(seen["groups chosen by the policy"] >= 100, "{seen:?}");
 }
 
 #[test]

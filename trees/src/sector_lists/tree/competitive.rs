@@ -152,7 +152,7 @@ fn ratios(key: fn(u32) -> u64) -> Vec<(bool, f64)> {
         put(&mut tree, key(number));
         let asked: BTreeSet<u32> = tree.store.asked.iter().map(|id| id.0).collect();
         asked.into_iter().for_each(|id| of_nodes.entry(id).or_default()[0] += 1);
-        let is_write = |operation| matches!(operation, Operation::Write { .. });
+        let is_write = |operation| !matches!(operation, Operation::Read { .. });
         let served = tree.store.served.iter().filter(|served| is_write(served.1));
         let written: BTreeSet<u32> = served.map(|served| served.0.0).collect();
         written.into_iter().for_each(|id| of_nodes.entry(id).or_default()[1] += 1);

@@ -203,6 +203,7 @@ impl Read for ListTree<'_> {
         tell("nodes compacted", counted.compactions);
         tell("sectors written", counted.sectors);
         tell("groups written", counted.groups);
+        tell("entries logged", counted.units);
         tell("sectors in lists", self.store.table.listed());
         tell("bytes of the table", self.store.table.own_bytes());
         if matches!(self.choices.waits, Waits::Sectors(_)) {
