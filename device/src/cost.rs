@@ -87,6 +87,23 @@ impl NandCosts {
     }
 }
 
+/// What requests of a disk cost that is made of a chip, page by page, wherever its pages stand.
+impl From<&NandCosts> for DiskCosts {
+    fn from(chip: &NandCosts) -> Self {
+        let for_each_page = |linear: Linear| Linear {
+            fixed: 0,
+            per_page: linear.fixed + linear.per_page,
+            ..linear
+        };
+        let access = |cost: &Cost| {
+            let cost =
+                Cost { time: for_each_page(cost.time), energy: cost.energy.map(for_each_page) };
+            Access { random: cost, sequential: cost }
+        };
+        DiskCosts { read: access(&chip.read), write: access(&chip.program) }
+    }
+}
+
 /// Costs of a request that follows the previous one of its kind, and of one that does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
@@ -117,7 +134,24 @@ impl DiskCosts {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cost, Linear};
+    use super::{Cost, DiskCosts, Linear, NandCosts};
+
+    #[test]
+    fn a_request_of_four_pages_costs_a_disk_of_a_chip_four_of_the_chips_operations() {
+        let cost = |fixed| Cost {
+            time: Linear { fixed, per_byte_thousandths: 25_000, per_page: 0 },
+            energy: Some(Linear::fixed(fixed)),
+        };
+        let chip = NandCosts { read: cost(1000), program: cost(9000), erase: cost(1) };
+        let disk = DiskCosts::from(&chip);
+        for (of_disk, of_chip) in [(disk.read, chip.read), (disk.write, chip.program)] {
+            let four = of_chip.charge(2048, 1);
+            for way in [of_disk.random, of_disk.sequential] {
+                assert_eq!(way.charge(4 * 2048, 4).time_ns, 4 * four.time_ns);
+                assert_eq!(way.charge(4 * 2048, 4).energy_pj, 4 * four.energy_pj);
+            }
+        }
+    }
 
     #[test]
     fn a_cost_adds_its_fixed_part_its_bytes_and_its_pages() {

@@ -91,7 +91,7 @@ pub trait Sectors: Send {
     }
 
     /// What the disk's operations cost, if it is known. Trees weigh reads against writes by it.
-    fn costs(&self) -> Option<&DiskCosts> {
+    fn costs(&self) -> Option<DiskCosts> {
         None
     }
 }
@@ -135,7 +135,7 @@ macro_rules! forward_sectors {
                 (**self).meter()
             }
 
-            fn costs(&self) -> Option<&DiskCosts> {
+            fn costs(&self) -> Option<DiskCosts> {
                 (**self).costs()
             }
         }

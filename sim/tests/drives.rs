@@ -222,7 +222,7 @@ fn a_drive_is_the_same_in_every_run_and_as_a_copy() {
 #[test]
 fn the_costs_that_trees_are_told_are_those_that_requests_have() {
     let mut disk = drive();
-    let costs = *disk.costs().unwrap();
+    let costs = disk.costs().unwrap();
     assert_us(costs.read.random.charge(0, 1).time_ns, 110);
     let mut random = ChaCha8Rng::seed_from_u64(4);
     let mut mean = |disk: &mut SimulatedDisk| {

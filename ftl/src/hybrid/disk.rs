@@ -2,7 +2,9 @@
 
 use core::marker::PhantomData;
 
-use device::{Cause, Error, Meter, Nand, Request, Result, Sector, SectorGeometry, Sectors};
+use device::{
+    Cause, DiskCosts, Error, Meter, Nand, Request, Result, Sector, SectorGeometry, Sectors,
+};
 
 use super::{Core, Kind};
 use crate::{Layer, Options, Statistics};
@@ -171,5 +173,10 @@ impl<N: Nand, S: Scheme> Sectors for Hybrid<N, S> {
 
     fn meter(&self) -> Option<&Meter> {
         self.core.nand.meter()
+    }
+
+    /// Those of the chip: what collection adds depends on what is written.
+    fn costs(&self) -> Option<DiskCosts> {
+        self.core.nand.costs().map(DiskCosts::from)
     }
 }

@@ -1,6 +1,6 @@
 //! DAC: page mapping whose frontiers are regions; see `placement`.
 
-use device::{Cause, Meter, Nand, Request, Result, Sector, SectorGeometry, Sectors};
+use device::{Cause, DiskCosts, Meter, Nand, Request, Result, Sector, SectorGeometry, Sectors};
 
 use super::PageMap;
 use super::placement::Kind;
@@ -82,5 +82,9 @@ impl<N: Nand> Sectors for Dac<N> {
 
     fn meter(&self) -> Option<&Meter> {
         self.0.meter()
+    }
+
+    fn costs(&self) -> Option<DiskCosts> {
+        self.0.costs()
     }
 }

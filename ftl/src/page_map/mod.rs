@@ -62,7 +62,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use device::{
-    Block, Cause, Error, Meter, Nand, Request, Result, Sector, SectorGeometry, Sectors, Watched,
+    Block, Cause, DiskCosts, Error, Meter, Nand, Request, Result, Sector, SectorGeometry, Sectors,
+    Watched,
 };
 
 use crate::{Layer, Levelling, Options, Statistics, Victim, blocks, spare, wear};
@@ -335,5 +336,10 @@ impl<N: Nand> Sectors for PageMap<N> {
 
     fn meter(&self) -> Option<&Meter> {
         self.nand.meter()
+    }
+
+    /// Those of the chip: what collection adds depends on what is written.
+    fn costs(&self) -> Option<DiskCosts> {
+        self.nand.costs().map(DiskCosts::from)
     }
 }

@@ -312,7 +312,7 @@ impl Sectors for SimulatedDisk {
         Some(&self.meter)
     }
 
-    fn costs(&self) -> Option<&DiskCosts> {
+    fn costs(&self) -> Option<DiskCosts> {
         self.timing.costs()
     }
 }

@@ -47,9 +47,9 @@ impl Timing {
     }
 
     /// The four numbers, if those are what decides.
-    pub(crate) fn costs(&self) -> Option<&DiskCosts> {
+    pub(crate) fn costs(&self) -> Option<DiskCosts> {
         match self {
-            Timing::FourNumbers(numbers) => Some(&numbers.costs),
+            Timing::FourNumbers(numbers) => Some(numbers.costs),
             Timing::Mechanics(_) => None,
             Timing::Drive(drive) => Some(drive.costs()),
         }

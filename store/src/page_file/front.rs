@@ -63,7 +63,7 @@ impl Sectors for Front<'_> {
         self.disk.meter()
     }
 
-    fn costs(&self) -> Option<&DiskCosts> {
+    fn costs(&self) -> Option<DiskCosts> {
         self.disk.costs()
     }
 }

@@ -89,7 +89,7 @@ impl Sectors for Guarded<'_> {
         self.disk.meter()
     }
 
-    fn costs(&self) -> Option<&DiskCosts> {
+    fn costs(&self) -> Option<DiskCosts> {
         self.disk.costs()
     }
 }

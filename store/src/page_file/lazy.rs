@@ -167,7 +167,7 @@ impl PageFile<'_> {
 
     /// What the disk's operations cost, if it tells.
     #[must_use]
-    pub fn costs(&self) -> Option<&DiskCosts> {
+    pub fn costs(&self) -> Option<DiskCosts> {
         self.disk.costs()
     }
 }

@@ -146,7 +146,7 @@ impl<'d> Storage<'d> {
             },
             Storage::Disk(disk) => match disk.file.costs() {
                 Some(costs) if costs.read.random.time.at(1, 1) > 0 => {
-                    UnitCosts::on_disk(costs, pages.node_bytes())
+                    UnitCosts::on_disk(&costs, pages.node_bytes())
                 }
                 _ => UnitCosts::usual_on_disk(pages.node_bytes()),
             },

@@ -304,7 +304,7 @@ fn create<'d, const IS_CASCADING: bool>(
     let mut plan = Plan::new(options, geometry, chosen, None)?;
     Plan::check_sectors(geometry, |like| footprint(&kindred, options, like))?;
     plan.divide(options, geometry.with_sectors(plan.front)?)?;
-    plan.choices.ratio = ratio(options, &plan, disk.costs().copied());
+    plan.choices.ratio = ratio(options, &plan, disk.costs());
     let file =
         plan::file_options(options, geometry, plan.page_bytes, (plan.front, plan.memory.file));
     let space = FileSpace::create(disk, plan.page_bytes, &file)?;

@@ -129,7 +129,7 @@ impl Shape {
 
     /// What SWITCHMODE reckons with on a disk with such costs: entries of average length, in nodes
     /// as full as random keys leave them.
-    pub(super) fn costs(&self, costs: Option<&DiskCosts>) -> Costs {
+    pub(super) fn costs(&self, costs: Option<DiskCosts>) -> Costs {
         let EntryShape { key, value } = self.codecs.shape;
         let entry = usize::from(average_bytes(key)) + usize::from(average_bytes(value));
         let fit = (self.sector - HEADER_BYTES as u32) / (Buffer::bytes_of(1 + entry) as u32);

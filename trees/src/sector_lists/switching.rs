@@ -60,7 +60,7 @@ impl Costs {
     /// Those of a disk for sectors of so many bytes and pages, with so many entries in a sector,
     /// and in a node on average.
     pub(super) fn new(
-        costs: Option<&DiskCosts>,
+        costs: Option<DiskCosts>,
         (sector, pages): (u32, u32),
         (fit, in_node): (u32, u32),
     ) -> Self {

@@ -121,8 +121,8 @@ impl Drive {
     }
 
     /// What requests cost on average, as trees weigh reading against writing by it.
-    pub(crate) const fn costs(&self) -> &DiskCosts {
-        &self.costs
+    pub(crate) const fn costs(&self) -> DiskCosts {
+        self.costs
     }
 
     /// Stripes of the part in use and of what is spare.

@@ -541,8 +541,8 @@ impl Sectors for Priced {
         self.below.flush(cause)
     }
 
-    fn costs(&self) -> Option<&DiskCosts> {
-        Some(&self.costs)
+    fn costs(&self) -> Option<DiskCosts> {
+        Some(self.costs)
     }
 }
 

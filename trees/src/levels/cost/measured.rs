@@ -9,7 +9,7 @@ use alloc::{format, string::ToString};
 use std::{print, println};
 
 use chips::{DiskTiming, Overrides};
-use device::{DiskCosts, Medium, Sectors};
+use device::{Medium, Sectors};
 use index::parameters::Settings;
 use index::random_keys::{last_that_holds, missing};
 use index::{Cursor, EntryShape, Index, KeyValue, Options, Update, Value, read_piece};
@@ -80,11 +80,11 @@ impl Case {
     /// What is told of it on a disk with such costs.
     fn told(&self, disk: &SimulatedDisk) -> Told {
         let (options, geometry) = (self.options(), disk.geometry());
-        let costs: &DiskCosts = disk.costs().unwrap();
+        let costs = disk.costs().unwrap();
         let chosen = |page, pages| Ok(choices(&options, page, pages));
         let mut plan = Plan::new(&options, geometry, chosen, None).unwrap();
         plan.divide(&options, geometry.with_sectors(plan.front).unwrap()).unwrap();
-        plan.choices.ratio = ratio(&options, &plan, Some(*costs));
+        plan.choices.ratio = ratio(&options, &plan, Some(costs));
         let request = plan.buffer_bytes(self.levels as usize + 2, plan.stack + 1);
         let f = plan.unit_shape(Kinds::Fences).unwrap().capacity(4, 4) as f64;
         let pages = f64::from(plan.choices.head_pages);
@@ -93,7 +93,7 @@ impl Case {
             f,
             head: pages * plan.codecs.leaf.capacity(4, 5) as f64 * FILL,
             pool: f64::from(plan.memory.units) * f,
-            speeds: Speeds::of(costs, self.page, request),
+            speeds: Speeds::of(&costs, self.page, request),
         };
         let k = f64::from(plan.choices.ratio);
         assert_eq!(tree.runs(k), f64::from(self.levels - 1));

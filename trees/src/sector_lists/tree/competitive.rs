@@ -53,7 +53,7 @@ fn empty<'d>(disk: &'d mut RamDisk, device: &DiskCosts) -> ListTree<'d> {
     let file = options.page_file(plan.shape.sector, plan.file);
     let file = PageFile::create(std::boxed::Box::new(disk), &file).unwrap();
     let mut tree: ListTree<'_> = over::<FlashDb>(file, &plan, &options);
-    tree.store.costs = plan.shape.costs(Some(device));
+    tree.store.costs = plan.shape.costs(Some(*device));
     let root = tree.store.create(0, Cause::Load).unwrap();
     tree.btree = BTree::new(root, plan.shape.codecs, 70);
     tree

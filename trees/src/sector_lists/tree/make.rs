@@ -110,7 +110,7 @@ impl Plan {
     fn on<K: Kindred>(
         options: &Options,
         disk: SectorGeometry,
-        costs: Option<&DiskCosts>,
+        costs: Option<DiskCosts>,
     ) -> Result<Self> {
         let sector = sector_bytes::<K>(options, disk);
         if !K::IS_SIZED || options.settings.number(K::SECTOR).is_some() {

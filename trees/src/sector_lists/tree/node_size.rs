@@ -30,18 +30,18 @@ fn utility_over_cost(costs: &DiskCosts, entry: f64, (size, sector): (u32, u32)) 
 /// The size of the best ratio, among those that `fit`; a sector where the device does not tell what
 /// it costs.
 pub(super) fn best(
-    costs: Option<&DiskCosts>,
+    costs: Option<DiskCosts>,
     shape: EntryShape,
     sector: u32,
     fits: impl Fn(u32) -> bool,
 ) -> u32 {
     let is_known = |cost: &device::Cost| cost.charge(sector.into(), 1).time_ns > 0;
-    let known = |it: &&DiskCosts| is_known(&it.read.random) && is_known(&it.write.random);
+    let known = |it: &DiskCosts| is_known(&it.read.random) && is_known(&it.write.random);
     let Some(costs) = costs.filter(known) else {
         return sector;
     };
     let entry = f64::from(average_bytes(shape.key)) + f64::from(average_bytes(shape.value));
-    let ratio = |size: u32| utility_over_cost(costs, entry.max(1.0), (size, sector));
+    let ratio = |size: u32| utility_over_cost(&costs, entry.max(1.0), (size, sector));
     // Of equal ones the smallest.
     sizes(sector)
         .skip(1)
@@ -66,7 +66,7 @@ mod tests {
     }
 
     fn best_of(costs: &DiskCosts) -> u32 {
-        best(Some(costs), EntryShape::fixed(8, 8), 512, |_| true)
+        best(Some(*costs), EntryShape::fixed(8, 8), 512, |_| true)
     }
 
     #[test]
@@ -83,8 +83,8 @@ mod tests {
     fn what_does_not_fit_is_not_chosen() {
         let card = costs([18_000.0, 558.8], [29_000.0, 564.3]);
         let shape = EntryShape::fixed(8, 8);
-        assert_eq!(best(Some(&card), shape, 512, |size| size <= 1024), 1024);
-        assert_eq!(best(Some(&card), shape, 512, |_| false), 512);
+        assert_eq!(best(Some(card), shape, 512, |size| size <= 1024), 1024);
+        assert_eq!(best(Some(card), shape, 512, |_| false), 512);
         assert_eq!(best(None, shape, 512, |_| true), 512);
     }
 }
