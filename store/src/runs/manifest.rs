@@ -13,7 +13,7 @@
 //!
 //! Deltas are counted; `born` and `died` are the numbers of those that said so. A run can be read
 //! by an opening that comes to a state between the two. So its room is free again as soon as the
-//! delta that it died with is durable, and no named checkpoint and no reader is pinned in between.
+//! delta that it died with is durable, and no named checkpoint is in between.
 //!
 //! # Invariants
 //! - What a run is made of is durable before the delta that names it is recorded.
@@ -87,8 +87,6 @@ pub struct Manifest {
     covered: u64,
     /// Checkpoints that are kept, and the delta before which they stand.
     pins: Vec<(CheckpointId, u64)>,
-    /// The deltas before which readers stand.
-    readers: Vec<u64>,
     /// Deltas before this one are durable.
     durable: u64,
 }
@@ -124,7 +122,7 @@ impl Manifest {
         self.covered
     }
 
-    /// The number of the next delta: what a reader pins that begins now.
+    /// The number of the next delta.
     #[must_use]
     pub const fn next_delta(&self) -> u64 {
         self.next_delta
@@ -140,7 +138,7 @@ impl Manifest {
         (live, dead)
     }
 
-    /// Pages of those, living and not, that a checkpoint which is kept or a reader is in.
+    /// Pages of those, living and not, that a checkpoint which is kept is in.
     #[must_use]
     pub fn pages_pinned(&self) -> (u64, u64) {
         let (mut live, mut dead) = (0, 0);
@@ -151,7 +149,7 @@ impl Manifest {
     }
 
     fn is_pinned(&self, life: &Life) -> bool {
-        self.pins.iter().map(|(_, at)| at).chain(&self.readers).any(|at| life.is_in(*at))
+        self.pins.iter().any(|(_, at)| life.is_in(*at))
     }
 
     /// Bytes of memory that it takes.
@@ -343,18 +341,17 @@ impl Manifest {
         self.release(space)
     }
 
-    /// Frees the room of the runs that no state needs which an opening may come to, or a reader is
-    /// in; returns how many pages that were.
+    /// Frees the room of the runs that no state needs which an opening may come to; returns
+    /// how many pages that were.
     ///
     /// # Errors
     /// What is in use was counted wrongly.
     pub fn release(&mut self, space: &mut dyn Space) -> Result<u64> {
         let mut pages = 0;
         let mut freed = Ok(());
-        let (durable, pins, readers) = (self.durable, &self.pins, &self.readers);
+        let (durable, pins) = (self.durable, &self.pins);
         let mut is_kept = |life: &Life| {
-            let mut pins = pins.iter().map(|(_, at)| at).chain(readers);
-            let is_pinned = pins.any(|at| life.is_in(*at));
+            let is_pinned = pins.iter().any(|(_, at)| life.is_in(*at));
             let is_kept = life.died >= durable || is_pinned || freed.is_err();
             if !is_kept {
                 freed = life.run.held().try_for_each(|extent| space.free(&[extent]));
@@ -370,20 +367,6 @@ impl Manifest {
     /// Runs, living or not, and what was cut off of some.
     fn all(&self) -> impl Iterator<Item = &Life> {
         self.lives.iter().chain(&self.ghosts)
-    }
-
-    /// Keeps the room of the runs that there are now for a reader, until
-    /// [`unpin_reader`](Manifest::unpin_reader) with what this returns.
-    pub fn pin_reader(&mut self) -> u64 {
-        self.readers.push(self.next_delta);
-        self.next_delta
-    }
-
-    /// A reader is done, that was pinned at `at`.
-    pub fn unpin_reader(&mut self, at: u64) {
-        if let Some(place) = self.readers.iter().position(|other| *other == at) {
-            self.readers.swap_remove(place);
-        }
     }
 
     /// Lets `kept` be the checkpoints that are kept, each of which pins the runs of its time: one
