@@ -1,9 +1,8 @@
 //! Figure 9 of FlashDB's paper (Nath and Kansal, MSR-TR-2006-168), beside ours: when is an index
 //! worth its energy, and when an archive?
 //!
-//! In the place of B+-tree(ST) stands `b-plus` over page mapping, which rewrites nodes in place as
-//! B+-tree(Disk) does. LABDATA is not at hand: the data are the paper's other two,
-//! random and sequential, between which the cost of real data should be.
+//! B+-tree(ST) is `flashdb` over page mapping. LABDATA is not at hand: the data are the paper's
+//! other two, random and sequential, between which the cost of real data should be.
 
 #![allow(
     clippy::unwrap_used,
@@ -117,7 +116,7 @@ fn figure_9(queries: u32) {
     }
     for device in DEVICES {
         let crossings = [("sequential", &sequential), ("random", &strewn)].map(|(data, order)| {
-            let [list, tree] = ["list", "b-plus"].map(|tree| cost(tree, device, order, queries));
+            let [list, tree] = ["list", "flashdb"].map(|tree| cost(tree, device, order, queries));
             let at = crossing(list, tree);
             println!(
                 "  {}, {data}: list {:.1} mJ and {:.3} mJ a query, tree {:.1} mJ and {:.4} mJ: as \

@@ -368,6 +368,14 @@ impl List {
         block.is_chosen = is_chosen;
     }
 
+    /// No block is chosen or visited: a leaf could not be read while they were marked.
+    pub(super) fn unmark(&mut self) {
+        for block in &mut self.blocks {
+            (block.is_chosen, block.is_visited) = (false, false);
+        }
+        self.chosen = 0;
+    }
+
     pub(super) fn visit(&mut self, id: BlockId, is_visited: bool) {
         self.blocks[id.place()].is_visited = is_visited;
     }

@@ -249,7 +249,8 @@ impl Read for LazyUpdate<'_> {
             (first, self.waiting.is_empty())
         {
             // The scan finds the same nodes in the cache.
-            btree::read(&mut self.store, self.btree.root, key, (0, &mut []))?;
+            let start = self.waiting.block_of(key).map_or(self.btree.root, |(_, block)| block.at());
+            btree::read(&mut self.store, start, key, (0, &mut []))?;
             self.form_behind_lookup(key)?;
         }
         let LazyUpdate { store, waiting, btree, .. } = self;
@@ -431,6 +432,7 @@ impl Tree for LazyUpdate<'_> {
     fn root_record(&mut self) -> Result<Vec<u8>> {
         if !self.has_waiting() {
             self.save_pool()?;
+            self.waiting.pool.trusts_fresh |= self.waiting.is_empty();
         }
         self.store.file.write_back_all()?;
         // A replay from here never fills more than is allowed here, now and behind the checkpoint.

@@ -48,7 +48,8 @@ impl LazyUpdate<'_> {
         let grown = self.grow_super_group(&mut siblings, id);
         self.siblings = siblings;
         self.waiting.list.choose(id, true);
-        for (counted, saved) in self.counted.savings.iter_mut().zip(grown?) {
+        let grown = grown.inspect_err(|_| self.waiting.list.unmark())?;
+        for (counted, saved) in self.counted.savings.iter_mut().zip(grown) {
             *counted += saved;
         }
         Ok(())
@@ -196,6 +197,7 @@ impl LazyUpdate<'_> {
             }
             if let Err(error) = grown {
                 self.siblings = siblings;
+                self.waiting.list.unmark();
                 return Err(error);
             }
         }

@@ -72,7 +72,13 @@ impl LazyUpdate<'_> {
                     continue;
                 }
                 if !block.is_group() {
-                    if !self.form(id, Cause::Update)? {
+                    // Without room for groups those that there are are sized, and no more.
+                    if self.waiting.list.is_full() || !self.form(id, Cause::Update)? {
+                        continue;
+                    }
+                    if self.waiting.list.block(id).count > 0 {
+                        // Never while the list is true to the tree.
+                        self.waiting.begin_list(&self.store.codecs, self.btree.root);
                         return Ok(());
                     }
                     is_done = false;

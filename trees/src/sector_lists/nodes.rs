@@ -210,8 +210,8 @@ impl Store<'_> {
         let (was_page, counter, was_changed) = before;
         if self.table.is_page(id) == was_page {
             self.table.set_counter(id, counter);
-            self.frames.state_mut(frame).was_changed = was_changed;
         }
+        self.frames.state_mut(frame).was_changed = was_changed;
         #[cfg(test)]
         if matches!(self.shape.mode, Mode::SelfTuning { .. }) {
             self.served.pop();
@@ -233,7 +233,12 @@ impl Store<'_> {
         match self.table.is_page(id) {
             true if is_due => self.leave_page(id, frame),
             true => self.make_dirty(id, frame),
-            false => Ok(()),
+            false => {
+                if is_due {
+                    self.note_due(id);
+                }
+                Ok(())
+            }
         }
     }
 }

@@ -45,8 +45,14 @@ impl Store<'_> {
     /// writes nothing.
     pub(super) fn count_read(&mut self, id: NodeId) {
         let sectors = self.table.list(id).len() as u32;
-        let is_due = self.serve(id, Operation::Read { sectors }) && !self.table.is_page(id);
-        if is_due && !self.due.contains(&id) && self.due.len() < self.due.capacity() {
+        if self.serve(id, Operation::Read { sectors }) && !self.table.is_page(id) {
+            self.note_due(id);
+        }
+    }
+
+    /// A node in log mode is to become a page, if there is room to remember that.
+    pub(super) fn note_due(&mut self, id: NodeId) {
+        if !self.due.contains(&id) && self.due.len() < self.due.capacity() {
             self.due.push(id);
         }
     }
@@ -57,12 +63,17 @@ impl Store<'_> {
             if u64::from(self.file.pages_free()) <= self.promised {
                 break;
             }
-            let is_due = self.table.exists(id) && !self.table.is_page(id);
-            if is_due && self.counted_node(id).is_due(&self.costs) {
-                let frame = self.frame(id, Cause::Update)?;
-                self.become_page(id, frame)?;
-            }
             self.due.pop();
+            let is_due = self.table.exists(id) && !self.table.is_page(id);
+            if !is_due || !self.counted_node(id).is_due(&self.costs) {
+                continue;
+            }
+            match self.frame(id, Cause::Update) {
+                Ok(frame) => self.become_page(id, frame)?,
+                // What is damaged is told when it is needed.
+                Err(index::Error::Store(error)) if error.is_damage() => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
@@ -76,6 +87,8 @@ impl Store<'_> {
         self.buffer.remove(id);
         self.frames.state_mut(frame).is_marked = false;
         self.set_dirty(frame, true);
+        // The write that it takes is a part of the change.
+        self.frames.state_mut(frame).was_changed = true;
         self.counted.to_disk += 1;
         let released = self.release(id);
         self.table.set_page(id, true);
@@ -184,6 +197,8 @@ impl Store<'_> {
             if self.frames.key(frame).is_some() && self.frames.state(frame).is_dirty {
                 self.write_page(frame)?;
             }
+            // In disk mode the others would be written as well.
+            self.frames.state_mut(frame).was_changed = false;
         }
         Ok(())
     }

@@ -151,6 +151,19 @@ fn the_printed_counter_leaves_nodes_in_log_mode_that_were_written_for_long() {
 }
 
 #[test]
+fn a_node_that_stays_in_memory_goes_to_disk_mode_when_it_is_changed_often() {
+    let (mut disk, options) = (disk(20_000), options(&[], Durability::None));
+    let mut index = make(&mut disk, &options);
+    for round in 0..10_000 {
+        put(&mut *index, 1, round).unwrap();
+    }
+    // Each change was logged; as a page the node is written once, when it leaves the memory.
+    assert_eq!((figure(&*index, "nodes in disk mode"), nodes(&*index)), (1, 1));
+    assert!(figure(&*index, "sectors written") < 100);
+    assert_eq!(get(&mut *index, 1), Some(9999));
+}
+
+#[test]
 fn a_node_that_is_due_with_the_next_read_is_that_after_opening_and_rollback() {
     let changed = |is_opened: bool, is_rolled_back: bool| {
         let (mut disk, options) = (disk(20_000), options(&[], Durability::Batch));

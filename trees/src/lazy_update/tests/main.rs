@@ -205,6 +205,9 @@ fn without_pruning_nothing_is_pruned() {
     let seen = play(&[("pruning", "off")], 0, 20_000);
     assert_eq!(seen["blocks pruned"], 0);
     assert!(seen["groups chosen by the policy"] >= 100, "{seen:?}");
+    // Leaves are read to know what they have room for, though no victim hangs on it.
+    let pruned = play(&[], 0, 20_000);
+    assert!(seen["leaves sized"] > pruned["leaves sized"], "{seen:?}, {pruned:?}");
 }
 
 #[test]

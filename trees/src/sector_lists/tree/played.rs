@@ -84,11 +84,15 @@ impl Play {
         self.counts.shared += beside;
         let is_due = self.serve(Operation::Read { sectors: self.node.sectors });
         if is_due && !self.node.is_page {
-            self.counts.left += beside + 1.0;
-            self.node = Node { counter: 0, sectors: 1, is_page: true };
-            self.is_dirty = true;
+            self.become_page();
         }
         true
+    }
+
+    fn become_page(&mut self) {
+        self.counts.left += f64::from(self.node.sectors);
+        self.node = Node { counter: 0, sectors: 1, is_page: true };
+        (self.is_dirty, self.was_changed) = (true, true);
     }
 
     fn update(&mut self, was_read: bool) {
@@ -105,6 +109,9 @@ impl Play {
             self.is_dirty = true;
         } else {
             self.log();
+            if is_due {
+                self.become_page();
+            }
         }
     }
 
