@@ -233,12 +233,11 @@ impl Store<'_> {
         match self.table.is_page(id) {
             true if is_due => self.leave_page(id, frame),
             true => self.make_dirty(id, frame),
-            false => {
-                if is_due {
-                    self.note_due(id);
-                }
+            false if is_due => {
+                self.note_due(id);
                 Ok(())
             }
+            false => Ok(()),
         }
     }
 }

@@ -264,23 +264,29 @@ fn a_full_disk_takes_deletes_in_every_mode() {
     }
 }
 
+/// Fills the disk, and deletes all but so many tenths of the entries; how many are left.
+fn fill_to_tenths(index: &mut dyn Index, tenths: u32) -> u32 {
+    let taken = (0..).find(|number| put(index, *number, 0).is_err()).unwrap();
+    let left = taken * tenths / 10;
+    for number in left..taken {
+        index.update(&[Update::Delete { key: &key(number) }]).unwrap();
+    }
+    left
+}
+
 #[test]
 fn where_room_gets_rare_sectors_that_are_mostly_stale_are_collected() {
     for mode in ["self-tuning", "log"] {
         let (mut disk, options) = (disk(1100), options(&[("mode", mode)], Durability::Batch));
         let mut index = make(&mut disk, &options);
-        let taken = (0..).find(|number| put(&mut *index, *number, 0).is_err()).unwrap();
         // Then lists have room to be of two sectors or three, of which not all are of use.
-        let left = taken * 6 / 10;
-        for number in left..taken {
-            index.update(&[Update::Delete { key: &key(number) }]).unwrap();
-        }
+        let left = fill_to_tenths(&mut *index, 6);
         for round in 0..40_000_u32 {
             let number = round.wrapping_mul(0x85EB_CA6B) % left;
             put(&mut *index, number, round).unwrap();
         }
         let collected = figure(&*index, "sectors collected");
-        assert!(collected >= 100, "{mode}: {collected} of {taken} entries");
+        assert!(collected >= 100, "{mode}: {collected}, {left} entries");
         assert_eq!(findings(&mut *index), Vec::<String>::new());
     }
 }
@@ -382,12 +388,7 @@ fn a_kept_checkpoint_outlives_the_collection_of_the_log() {
     for mode in ["self-tuning", "log"] {
         let (mut disk, options) = (disk(1100), options(&[("mode", mode)], Durability::Batch));
         let mut index = make(&mut disk, &options);
-        let taken = (0..).find(|number| put(&mut *index, *number, 0).is_err()).unwrap();
-        // Lists are longer where not all sectors have to be promised.
-        let held = taken * 3 / 10;
-        for number in held..taken {
-            index.update(&[Update::Delete { key: &key(number) }]).unwrap();
-        }
+        let held = fill_to_tenths(&mut *index, 3);
         let enough = |index: &dyn Index| figure(index, "sectors collected") >= 100;
         let is_enough = outlives(&mut *index, held, enough);
         assert!(is_enough, "{mode}: {}", figure(&*index, "sectors collected"));
