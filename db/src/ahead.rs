@@ -91,6 +91,11 @@ impl<'c, 'd> Ahead<'c, 'd> {
         let cursor = core.index.range(range).map_err(|error| self.view.scope.without(error));
         let mut cursor = cursor?;
         loop {
+            // No entry is read for nothing: the next piece goes on where the tree stopped.
+            let end = self.buffer.len();
+            if last.is_some_and(|last| 2 * end - last > self.buffer.capacity()) {
+                return Ok(Behind::More);
+            }
             let entry = cursor.next()?;
             let key = entry.map(|(key, _)| key);
             if let Some(key) = key {

@@ -143,6 +143,7 @@ impl<'d> LaTree<'d> {
             pinned_blocks: 0,
             counters: Counters::default(),
             sharing: Sharing::new(&plan),
+            paused: None,
             is_open: false,
             is_poisoned: false,
             plan,

@@ -146,6 +146,8 @@ pub(crate) struct LaTree<'d> {
     pinned_blocks: u32,
     counters: Counters,
     sharing: Sharing,
+    /// What the last range held, for one that goes on where it stopped; every change forgets it.
+    paused: Option<Box<scan::Paused>>,
     /// True from the first change after a checkpoint on: only then do lookups change anything.
     is_open: bool,
     is_poisoned: bool,
@@ -347,6 +349,7 @@ impl Tree for LaTree<'_> {
     fn apply(&mut self, update: &Update<'_>) -> Result<()> {
         self.check_whole()?;
         self.limits.check_update(update)?;
+        self.paused = None;
         self.is_open = true;
         self.is_poisoned = true;
         self.generation.is_vain = false;
@@ -373,12 +376,14 @@ impl Tree for LaTree<'_> {
 
     fn load(&mut self, sorted: &mut dyn Cursor, fill_percent: u8) -> Result<u64> {
         self.check_whole()?;
+        self.paused = None;
         self.is_open = true;
         self.load_sorted(sorted, fill_percent)
     }
 
     fn root_record(&mut self) -> Result<Vec<u8>> {
         self.check_whole()?;
+        self.paused = None;
         self.write_state()
     }
 
@@ -387,6 +392,7 @@ impl Tree for LaTree<'_> {
     }
 
     fn restore(&mut self, root: &[u8]) -> Result<()> {
+        self.paused = None;
         self.read_state(root)
     }
 
@@ -417,6 +423,7 @@ impl Tree for LaTree<'_> {
 
     fn drain(&mut self) -> Result<bool> {
         self.check_whole()?;
+        self.paused = None;
         self.is_open |= self.may_step();
         self.is_poisoned = true;
         let drained = self.drain_some()?;

@@ -203,6 +203,7 @@ impl LaTree<'_> {
 
     /// Empties buffer `number` because of a lookup.
     pub(super) fn empty_for_lookup(&mut self, number: u32) -> Result<()> {
+        self.paused = None;
         self.is_poisoned = true;
         let leaf = usize::from(self.buffers.record(number).is_leaf());
         self.counters.emptied_for_lookups[leaf] += 1;

@@ -12,7 +12,11 @@
 //!
 //! Every scan of a buffer is a lookup to ADAPT, which may have it emptied before; then all that was
 //! held is read anew. To hold more of what is in the pool is none.
+//!
+//! What a range held is kept for the next one until the tree changes. One that goes on where it
+//! stopped, as those do that are read in pieces, is the same range: it scans no buffer again.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::Bound;
@@ -25,7 +29,7 @@ use super::bare_tree::{BareTree, Bounds, Toward};
 use super::buffer_pool::BufferId;
 use super::buffers::Wanted;
 use super::layout::damaged;
-use super::stream::prefix;
+use super::stream::{Pending, prefix};
 use crate::btree::{Node, NodeSource};
 use index::{Cursor, Direction, Error, KeyRange, KeyValue, Result, Value, read_piece};
 
@@ -47,13 +51,24 @@ const LEAVES_BEHIND: u64 = 3;
 const FIRST_SHARE: usize = 4096;
 const SHARE_TIMES: usize = 4;
 
+/// What a range held when it stopped, and what was left of it.
+pub(super) struct Paused {
+    rest: Rest,
+    holds: Vec<Hold>,
+}
+
 /// A range that is being read.
 pub(super) struct Scan<'t, 'd> {
     tree: &'t mut LaTree<'d>,
     direction: Direction,
     rest: Rest,
-    /// For each buffer of the way two: what it has on flash, and behind that what is in the pool.
+    /// For each buffer of the way two: what it has on flash, and behind that what is in the pool;
+    /// from the lowest level up, so of equal keys the last is the newest.
     holds: Vec<Hold>,
+    /// Which of them has the entry of the present leaf that comes first, and the newest of its key.
+    first_hold: Option<usize>,
+    /// False if what the holds have may have been passed by, and the first is not known.
+    is_first_known: bool,
     /// The keys of the present leaf, if the way to it is known.
     leaf: Bounds,
     at_leaf: bool,
@@ -67,13 +82,6 @@ pub(super) struct Scan<'t, 'd> {
     has_entry: bool,
 }
 
-/// Which entry comes next.
-#[derive(Clone, Copy)]
-enum Source {
-    Leaf(usize),
-    Hold(usize),
-}
-
 impl<'t, 'd> Scan<'t, 'd> {
     pub(super) fn new(tree: &'t mut LaTree<'d>, range: KeyRange<'_>) -> Result<Self> {
         let range = range.within_length(|key| tree.limits.check_key(key))?;
@@ -81,15 +89,19 @@ impl<'t, 'd> Scan<'t, 'd> {
             Direction::Ascending => (range.from, range.to),
             Direction::Descending => (range.to, range.from),
         };
+        let rest = Rest {
+            start: start.map(<[u8]>::to_vec),
+            limit: limit.map(<[u8]>::to_vec),
+            direction: range.direction,
+        };
+        let paused = tree.paused.take().filter(|paused| paused.rest == rest);
         Ok(Scan {
             tree,
             direction: range.direction,
-            rest: Rest {
-                start: start.map(<[u8]>::to_vec),
-                limit: limit.map(<[u8]>::to_vec),
-                direction: range.direction,
-            },
-            holds: Vec::new(),
+            rest,
+            holds: paused.map_or(Vec::new(), |paused| paused.holds),
+            first_hold: None,
+            is_first_known: false,
             leaf: Bounds::default(),
             at_leaf: false,
             place: 0,
@@ -130,7 +142,7 @@ impl<'t, 'd> Scan<'t, 'd> {
         let node = leaf_of(&mut self.tree.bare)?;
         let start = self.rest.start.as_ref().map(Vec::as_slice);
         self.place = self.direction.first_place(start, node.count(), |key| node.search(key));
-        self.at_leaf = true;
+        (self.at_leaf, self.is_first_known) = (true, false);
         Ok(())
     }
 
@@ -145,9 +157,10 @@ impl<'t, 'd> Scan<'t, 'd> {
             let of_pool = (share / POOL_PART).max(least);
             // What is held stands in its memory.
             self.tree.emptying.sorter.lend();
-            self.holds.push(Hold::new(level, share.saturating_sub(of_pool).max(least)));
-            self.holds.push(Hold::new(level, of_pool));
-            self.holds.len() - 2
+            let at = self.holds.partition_point(|hold| hold.level < level);
+            self.holds.insert(at, Hold::new(level, of_pool));
+            self.holds.insert(at, Hold::new(level, share.saturating_sub(of_pool).max(least)));
+            at
         });
         let is_same = self.holds[at].buffer == Some(number);
         if is_same && self.holds[at].is_known {
@@ -283,64 +296,65 @@ impl<'t, 'd> Scan<'t, 'd> {
         true
     }
 
-    /// The next entry of all that the present leaf and the buffers above it have.
-    fn next_source(&mut self) -> Result<Option<Source>> {
+    /// Finds the hold whose entry comes first; false if a buffer has to be scanned again.
+    fn find_first_hold(&mut self) -> bool {
+        self.is_first_known = self.pass();
+        let form = self.tree.buffers.form;
+        let mut first: Option<(usize, Pending<'_>)> = None;
+        for (at, hold) in self.holds.iter().enumerate() {
+            let entry = hold.peek(form).filter(|entry| self.leaf.contains(entry.key));
+            let comes_first = |entry: &Pending<'_>| match &first {
+                Some((_, first)) => {
+                    self.direction.order(entry.key.cmp(first.key)) != Ordering::Greater
+                }
+                None => true,
+            };
+            if let Some(entry) = entry.filter(comes_first) {
+                first = Some((at, entry));
+            }
+        }
+        self.first_hold = first.map(|(at, _)| at);
+        self.is_first_known
+    }
+
+    /// Takes the next entry of all that the present leaf and the buffers above it have: whether it
+    /// is a put, or `None` if there is none left here.
+    fn take_next(&mut self) -> Result<Option<bool>> {
         let form = self.tree.buffers.form;
         let node = leaf_of(&mut self.tree.bare)?;
         let place = match self.direction {
-            Direction::Ascending if self.place < node.count() => Some(self.place),
-            Direction::Descending => self.place.checked_sub(1),
-            Direction::Ascending => None,
+            Direction::Ascending => Some(self.place).filter(|place| *place < node.count()),
+            Direction::Descending => self.place.checked_sub(1).filter(|it| *it < node.count()),
         };
-        let mut best = None;
         self.key.clear();
-        if let Some(place) = place.filter(|place| *place < node.count()) {
+        if let Some(place) = place {
             node.key(place).copy_to(&mut self.key);
-            best = Some(Source::Leaf(place));
         }
-        // From the lowest level up, and from flash to pool: of equal keys the last is the newest.
-        for level in 0..self.tree.bare.height {
-            for (at, hold) in self.holds.iter().enumerate().filter(|(_, hold)| hold.level == level)
-            {
-                let Some(entry) = hold.peek(form).filter(|entry| self.leaf.contains(entry.key))
-                else {
-                    continue;
-                };
-                let comes_first = best.is_none()
-                    || self.direction.order(entry.key.cmp(&self.key)) != Ordering::Greater;
-                if hold.is_known && comes_first {
-                    self.key.clear();
-                    self.key.extend_from_slice(entry.key);
-                    best = Some(Source::Hold(at));
-                }
-            }
-        }
-        Ok(best)
-    }
-
-    /// Takes the entry of `source`, whose key is `self.key`; false if it is a delete.
-    fn take(&mut self, source: Source) -> Result<bool> {
-        let form = self.tree.buffers.form;
-        let node = leaf_of(&mut self.tree.bare)?;
+        let held = self.first_hold.and_then(|at| self.holds[at].peek(form));
+        let order = held.map(|entry| self.direction.order(entry.key.cmp(&self.key)));
+        // The leaf's entry for the same key is passed by, too.
+        let is_of_leaf = place.is_some() && order != Some(Ordering::Less);
         self.long = None;
         self.value.clear();
-        let (here, is_put) = match source {
-            Source::Leaf(place) => {
+        let is_put = match (held.filter(|_| !is_of_leaf || order == Some(Ordering::Equal)), place) {
+            (Some(entry), _) => {
+                self.key.clear();
+                self.key.extend_from_slice(entry.key);
+                self.value.extend_from_slice(entry.value.unwrap_or_default());
+                self.is_first_known = false;
+                entry.value.is_some()
+            }
+            (None, Some(place)) => {
                 self.value.extend_from_slice(node.value(place).bytes());
                 self.long = node.value(place).as_long();
-                (Ok(place), true)
+                true
             }
-            Source::Hold(at) => {
-                let entry = self.holds[at].peek(form);
-                let value = entry.and_then(|entry| entry.value);
-                self.value.extend_from_slice(value.unwrap_or_default());
-                // The leaf's entry for the same key is passed by, too.
-                (node.search(&self.key), value.is_some())
-            }
+            (None, None) => return Ok(None),
         };
-        self.place = match (self.direction, here) {
-            (Direction::Ascending, Ok(place)) => place + 1,
-            (_, Ok(place) | Err(place)) => place,
+        self.place = match self.direction {
+            _ if !is_of_leaf => self.place,
+            Direction::Ascending => self.place + 1,
+            Direction::Descending => self.place - 1,
         };
         match &mut self.rest.start {
             Bound::Excluded(start) => {
@@ -349,7 +363,7 @@ impl<'t, 'd> Scan<'t, 'd> {
             }
             start => *start = Bound::Excluded(self.key.clone()),
         }
-        Ok(is_put)
+        Ok(Some(is_put))
     }
 
     /// Goes on behind the present leaf; false if it is the last.
@@ -374,17 +388,14 @@ impl<'t, 'd> Scan<'t, 'd> {
             if !self.at_leaf {
                 self.find_leaf()?;
             }
-            if !self.pass() {
+            if !self.is_first_known && !self.find_first_hold() {
                 self.at_leaf = false;
                 continue;
             }
-            match self.next_source()? {
+            match self.take_next()? {
                 Some(_) if self.rest.is_beyond(&self.key) => return Ok(false),
-                Some(source) => {
-                    if self.take(source)? {
-                        return Ok(true);
-                    }
-                }
+                Some(true) => return Ok(true),
+                Some(false) => {}
                 None => {
                     let end = match self.direction {
                         Direction::Ascending => &self.leaf.upper,
@@ -415,6 +426,16 @@ fn end_behind(leaf: &Bounds) -> Vec<u8> {
 /// The leaf that the way has come to.
 fn leaf_of<'n>(bare: &'n mut BareTree<'_>) -> Result<Node<'n>> {
     bare.node_at(bare.path.at(0).id, 0, Cause::Lookup)
+}
+
+impl Drop for Scan<'_, '_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            let rest = core::mem::replace(&mut self.rest, Rest::NONE);
+            let holds = core::mem::take(&mut self.holds);
+            self.tree.paused = Some(Box::new(Paused { rest, holds }));
+        }
+    }
 }
 
 impl Cursor for Scan<'_, '_> {

@@ -146,6 +146,7 @@ impl Hold {
 }
 
 /// What is left of a range.
+#[derive(PartialEq, Eq)]
 pub(super) struct Rest {
     pub(super) start: Bound<Vec<u8>>,
     pub(super) limit: Bound<Vec<u8>>,
@@ -153,6 +154,9 @@ pub(super) struct Rest {
 }
 
 impl Rest {
+    pub(super) const NONE: Self =
+        Rest { start: Bound::Unbounded, limit: Bound::Unbounded, direction: Direction::Ascending };
+
     /// True if `key` is not before the start.
     pub(super) fn is_ahead(&self, key: &[u8]) -> bool {
         match &self.start {

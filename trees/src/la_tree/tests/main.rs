@@ -22,6 +22,7 @@ mod full_named_disk;
 mod full_replays;
 mod memories;
 mod memory;
+mod ranges_in_pieces;
 mod reclamation;
 mod refill;
 mod replay_of_long_values;

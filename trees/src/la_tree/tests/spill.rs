@@ -28,7 +28,7 @@ const CHANGES: u64 = 150;
 
 type Change = ([u8; 8], Option<[u8; 8]>);
 
-fn options(durability: Durability) -> Options {
+pub(super) fn options(durability: Durability) -> Options {
     let entry = flashtree_trees::find("la-tree").unwrap();
     let settings = Settings::parse("la-tree", entry.parameters, [("buffer", "65536")]).unwrap();
     let mut options = Options::new(EntryShape::fixed(8, 8), 2 << 20, settings);
@@ -36,11 +36,11 @@ fn options(durability: Durability) -> Options {
     options
 }
 
-fn new_disk() -> SimulatedDisk {
+pub(super) fn new_disk() -> SimulatedDisk {
     SimulatedDisk::new(SectorGeometry::new(512, 60_000).unwrap(), DiskCosts::default())
 }
 
-fn made<'m>(
+pub(super) fn made<'m>(
     disk: &'m mut SimulatedDisk,
     options: &Options,
     model: &mut Model,
@@ -92,7 +92,12 @@ fn learn(model: &mut Model, changes: &[Change]) {
 }
 
 /// Changes random keys.
-fn change(index: &mut dyn Index, model: &mut Model, random: &mut ChaCha8Rng, updates: u64) {
+pub(super) fn change(
+    index: &mut dyn Index,
+    model: &mut Model,
+    random: &mut ChaCha8Rng,
+    updates: u64,
+) {
     for _ in 0..updates / BATCH {
         let changes = changes(random, BATCH);
         update(index, &changes).unwrap();
