@@ -26,6 +26,7 @@ const NAMED: &[Named] = &[
             ("mode", "self-tuning", &["log", "disk"]),
             ("log-buffer", "", &["4096"]),
             ("counter", "clamped", &["printed"]),
+            ("split-off", "log", &["alike"]),
             ("compaction", "5", &["16"]),
             ("node", "", &["4096"]),
         ],

@@ -184,7 +184,8 @@ pub(crate) fn parameter_sets(
         sets.extend(["log", "disk"].map(|mode| vec![("mode", mode.to_string())]));
         let log = ("log-buffer", (page_bytes * 4).to_string());
         sets.push(vec![log, ("counter", "printed".to_string())]);
-        sets.push(vec![("node", (page_bytes * 2).to_string())]);
+        let node = ("node", (page_bytes * 2).to_string());
+        sets.push(vec![node, ("split-off", "alike".to_string())]);
     }
     if has("sector") {
         sets.push(vec![("sector", (page_bytes * 2).to_string())]);

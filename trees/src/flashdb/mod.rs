@@ -55,16 +55,24 @@ impl Kindred for FlashDb {
             kind: Kind::Word(&["clamped", "printed"]),
             default: "clamped",
         },
+        Parameter {
+            name: "split-off",
+            about: "mode in which a node begins that is split off: that of the paper, which is \
+                    log, or that of the node from which it is split",
+            kind: Kind::Word(&["log", "alike"]),
+            default: "log",
+        },
         list("compaction", "5"),
         sector(Self::SECTOR),
     ];
 
     fn choices(options: &Options, sector: u32) -> Choices {
         let is_printed = options.settings.word("counter") == Some("printed");
+        let splits_alike = options.settings.word("split-off") == Some("alike");
         let mode = match options.settings.word("mode") {
             Some("log") => Mode::Log,
             Some("disk") => Mode::Disk,
-            _ => Mode::SelfTuning { is_printed },
+            _ => Mode::SelfTuning { is_printed, splits_alike },
         };
         let bytes = options.settings.number("log-buffer").unwrap_or(1);
         let sectors = bytes.div_ceil(u64::from(sector.max(1))).clamp(1, LOG_SECTORS_MOST.into());

@@ -33,13 +33,22 @@ pub(crate) enum Mode {
     Log,
     /// Each as a page of its own, written as a whole.
     Disk,
-    /// Each as it costs less, by SWITCHMODE; by the printed form of its counter if it `is_printed`.
-    SelfTuning { is_printed: bool },
+    /// Each as it costs less, by SWITCHMODE.
+    SelfTuning {
+        /// The counter has its printed form.
+        is_printed: bool,
+        /// A node that is split off begins in the mode of the other half, else in log mode.
+        splits_alike: bool,
+    },
 }
 
 /// Set if the buffer is counted in sectors, and there are modes.
 const HAS_MODES: u16 = 1 << 15;
 const MODE_SHIFT: u32 = 8;
+
+/// The modes that tune themselves, among others.
+const TUNING: u16 = 2;
+const TUNING_END: u16 = 6;
 
 /// The choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +65,9 @@ impl Choices {
         let mode = match self.mode {
             Mode::Log => 0,
             Mode::Disk => 1,
-            Mode::SelfTuning { is_printed: false } => 2,
-            Mode::SelfTuning { is_printed: true } => 3,
+            Mode::SelfTuning { is_printed, splits_alike } => {
+                TUNING + u16::from(is_printed) + 2 * u16::from(splits_alike)
+            }
         };
         match self.waits {
             Waits::Units(units) => units,
@@ -76,8 +86,10 @@ impl Choices {
         let mode = match (packed & !HAS_MODES) >> MODE_SHIFT {
             0 => Mode::Log,
             1 => Mode::Disk,
-            2 => Mode::SelfTuning { is_printed: false },
-            3 => Mode::SelfTuning { is_printed: true },
+            packed @ TUNING..TUNING_END => Mode::SelfTuning {
+                is_printed: packed & 1 != 0,
+                splits_alike: (packed - TUNING) >> 1 != 0,
+            },
             _ => return None,
         };
         let is_sound = (1..=LOG_SECTORS_MOST).contains(&sectors);
@@ -92,16 +104,18 @@ mod tests {
     #[test]
     fn choices_come_back_from_what_they_are_packed_to() {
         let waits = [Waits::Sectors(1), Waits::Sectors(LOG_SECTORS_MOST)];
-        let tuning = [false, true].map(|is_printed| Mode::SelfTuning { is_printed });
+        let tuning = |is_printed, splits_alike| Mode::SelfTuning { is_printed, splits_alike };
+        let tunings = [(false, false), (true, false), (false, true), (true, true)];
+        let modes = tunings.map(|(printed, alike)| tuning(printed, alike));
         for waits in waits {
-            for mode in [Mode::Log, Mode::Disk, tuning[0], tuning[1]] {
+            for mode in [Mode::Log, Mode::Disk].into_iter().chain(modes) {
                 let choices = Choices { list: 3, waits, mode };
                 assert_eq!(Choices::unpack(3, choices.pack()), Some(choices));
             }
         }
         let reserved = Choices { list: 3, waits: Waits::Units(60), mode: Mode::Log };
         assert_eq!(Choices::unpack(3, 60), Some(reserved));
-        for damaged in [0, UNITS_MOST + 1, HAS_MODES, HAS_MODES | 65, HAS_MODES | 4 << 8 | 1] {
+        for damaged in [0, UNITS_MOST + 1, HAS_MODES, HAS_MODES | 65, HAS_MODES | 6 << 8 | 1] {
             assert_eq!(Choices::unpack(3, damaged), None);
         }
     }

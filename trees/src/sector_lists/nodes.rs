@@ -53,33 +53,7 @@ impl NodeStore for Store<'_> {
     }
 
     fn create(&mut self, level: u8, _: Cause) -> Result<NodeId> {
-        // Its neighbour may be written anew, too, and its parent gets a unit.
-        self.make_room(3)?;
-        self.free_frame()?;
-        let page = match self.shape.mode {
-            Mode::Disk => Some(self.file.allocate(Cause::Update)?),
-            _ => None,
-        };
-        let id = self.table.allocate();
-        let nodes = self.levels.get_mut(usize::from(level)).filter(|_| id.0 < NUMBERS_MOST);
-        let Some(nodes) = nodes else {
-            return Err(bad_node(id, "the tree is larger than its nodes allow").into());
-        };
-        *nodes += 1;
-        self.counted.made += 1;
-        let frame = self.frames.enter(id.0);
-        match page {
-            Some(sector) => {
-                self.table.set_page(id, true);
-                self.enter_page(id, sector)?;
-                self.set_dirty(frame, true);
-            }
-            None => self.mark(id, frame),
-        }
-        let bytes = self.frames.bytes_mut(frame);
-        bytes.fill(0);
-        self.shape.codecs.at(level).initialise(bytes, level);
-        Ok(id)
+        self.create_in(level, self.shape.mode == Mode::Disk)
     }
 
     fn free(&mut self, at: At<NodeId>, _: Cause) -> Result<()> {
@@ -112,7 +86,11 @@ impl NodeStore for Store<'_> {
     }
 
     fn split(&mut self, at: At<NodeId>, place: usize, cause: Cause) -> Result<NodeId> {
-        let right = self.create(at.level, cause)?;
+        let is_page = match self.shape.mode {
+            Mode::SelfTuning { splits_alike, .. } => splits_alike && self.table.is_page(at.id),
+            mode => mode == Mode::Disk,
+        };
+        let right = self.create_in(at.level, is_page)?;
         self.change_both(at, right, cause, |codec, left, right, scratch| {
             codec.split_off(left, place, right, scratch);
         })?;
@@ -133,6 +111,37 @@ impl NodeStore for Store<'_> {
 }
 
 impl Store<'_> {
+    /// Makes a node without entries, in disk mode if it `is_page`.
+    fn create_in(&mut self, level: u8, is_page: bool) -> Result<NodeId> {
+        // Its neighbour may be written anew, too, and its parent gets a unit.
+        self.make_room(3)?;
+        self.free_frame()?;
+        let page = match is_page {
+            true => Some(self.file.allocate(Cause::Update)?),
+            false => None,
+        };
+        let id = self.table.allocate();
+        let nodes = self.levels.get_mut(usize::from(level)).filter(|_| id.0 < NUMBERS_MOST);
+        let Some(nodes) = nodes else {
+            return Err(bad_node(id, "the tree is larger than its nodes allow").into());
+        };
+        *nodes += 1;
+        self.counted.made += 1;
+        let frame = self.frames.enter(id.0);
+        match page {
+            Some(sector) => {
+                self.table.set_page(id, true);
+                self.enter_page(id, sector)?;
+                self.set_dirty(frame, true);
+            }
+            None => self.mark(id, frame),
+        }
+        let bytes = self.frames.bytes_mut(frame);
+        bytes.fill(0);
+        self.shape.codecs.at(level).initialise(bytes, level);
+        Ok(id)
+    }
+
     /// The key at `place` of a node, in memory that is to be given back.
     fn take_key(&mut self, at: At<NodeId>, place: usize, cause: Cause) -> Result<Vec<u8>> {
         let mut key = core::mem::take(&mut self.key);

@@ -107,7 +107,7 @@ impl Costs {
 pub(super) fn counted(counter: i32, (here, there): (i32, i32), mode: Mode) -> i32 {
     let counter = counter.saturating_add(here).saturating_sub(there);
     match mode {
-        Mode::SelfTuning { is_printed: true } => counter,
+        Mode::SelfTuning { is_printed: true, .. } => counter,
         _ => counter.max(0),
     }
 }
@@ -139,8 +139,8 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    const TUNING: Mode = Mode::SelfTuning { is_printed: false };
-    const PRINTED: Mode = Mode::SelfTuning { is_printed: true };
+    const TUNING: Mode = Mode::SelfTuning { is_printed: false, splits_alike: false };
+    const PRINTED: Mode = Mode::SelfTuning { is_printed: true, splits_alike: false };
 
     /// Units of the counter in a microsecond.
     const UNITS: f64 = 1000.0;

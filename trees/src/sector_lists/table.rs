@@ -74,7 +74,7 @@ impl Limits {
     /// Bytes of a node's counter.
     const fn counter(self) -> usize {
         match self.mode {
-            Mode::SelfTuning { is_printed } => counter_bytes(self.most, is_printed),
+            Mode::SelfTuning { is_printed, .. } => counter_bytes(self.most, is_printed),
             _ => 0,
         }
     }
@@ -558,7 +558,7 @@ mod tests {
 
     #[test]
     fn lists_stand_packed_in_as_few_bytes_as_their_sectors_need() {
-        let tuning = Mode::SelfTuning { is_printed: false };
+        let tuning = Mode::SelfTuning { is_printed: false, splits_alike: false };
         for sectors in [800, 60_000, 1 << 20, (1 << 24) + 800] {
             for (mode, most) in [(Mode::Log, 3), (tuning, 5), (tuning, 64)] {
                 let limits = Limits { most, mode, sector: 512, sectors };
@@ -577,7 +577,8 @@ mod tests {
     #[test]
     fn counters_come_back_with_the_table() {
         for is_printed in [false, true] {
-            let limits = Limits { mode: Mode::SelfTuning { is_printed }, ..LIMITS };
+            let limits =
+                Limits { mode: Mode::SelfTuning { is_printed, splits_alike: false }, ..LIMITS };
             let mut table = Table::new(limits);
             for number in 0..100 {
                 let node = table.allocate();
@@ -598,7 +599,7 @@ mod tests {
 
     #[test]
     fn a_counter_of_two_bytes_goes_no_higher_than_they_do() {
-        let mode = Mode::SelfTuning { is_printed: false };
+        let mode = Mode::SelfTuning { is_printed: false, splits_alike: false };
         let mut table = Table::new(Limits { mode, ..LIMITS });
         let node = table.allocate();
         assert_eq!(table.limits.counter(), 2);
@@ -606,7 +607,7 @@ mod tests {
             table.set_counter(node, counter);
             assert_eq!(table.counter(node), kept);
         }
-        let mode = Mode::SelfTuning { is_printed: true };
+        let mode = Mode::SelfTuning { is_printed: true, splits_alike: false };
         let mut table = Table::new(Limits { mode, ..LIMITS });
         let node = table.allocate();
         table.set_counter(node, -70_000);

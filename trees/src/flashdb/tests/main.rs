@@ -560,15 +560,20 @@ impl Sectors for Priced {
     }
 }
 
-/// Nodes of 2000 entries on a disk of such costs: microseconds of a page, and of each behind it.
-fn nodes_on(read: [u64; 2], write: [u64; 2], memory_bytes: Option<u64>) -> u64 {
+/// A disk of such costs: microseconds of a page, and of each behind it.
+fn priced(read: [u64; 2], write: [u64; 2]) -> Priced {
     let access = |[first, next]: [u64; 2]| {
         let time = Linear { per_page: next * 1000, ..Linear::fixed((first - next) * 1000) };
         let cost = device::Cost { time, energy: None };
         Access { random: cost, sequential: cost }
     };
     let costs = DiskCosts { read: access(read), write: access(write) };
-    let mut below = Priced { below: disk(20_000), costs };
+    Priced { below: disk(20_000), costs }
+}
+
+/// Nodes of 2000 entries on a disk of such costs.
+fn nodes_on(read: [u64; 2], write: [u64; 2], memory_bytes: Option<u64>) -> u64 {
+    let mut below = priced(read, write);
     let mut given = options(&[("mode", "disk")], Durability::None);
     given.memory_bytes = memory_bytes.unwrap_or(given.memory_bytes);
     let medium = Medium::Sectors(Box::new(&mut below));
@@ -591,4 +596,40 @@ fn a_node_is_as_long_as_is_best_on_the_device_if_the_memory_is_enough() {
     assert!(short.contains(&nodes_on([15; 2], [200; 2], Some(1 << 20))));
     assert!(long.contains(&nodes_on(read, write, Some(1 << 20))));
     assert!(short.contains(&nodes_on(read, write, None)));
+}
+
+#[test]
+fn a_node_that_is_split_off_begins_in_log_mode_or_in_that_of_the_other_half() {
+    let in_disk_mode = ["log", "alike"].map(|given| {
+        let mut below = priced([100; 2], [100; 2]);
+        let given = options(&[("split-off", given)], Durability::None);
+        let medium = Medium::Sectors(Box::new(&mut below));
+        let mut index = (find("flashdb").unwrap().create)(medium, &given).unwrap();
+        let random = |number: u32| number * 7919 % 3000;
+        for number in 0..3000 {
+            put(&mut *index, 2 * random(number), number).unwrap();
+        }
+        // Reads take all nodes to disk mode, and then each is split.
+        for number in 0..30_000 {
+            get(&mut *index, 2 * random(number)).unwrap();
+            if number % 8 == 0 {
+                put(&mut *index, 0, number).unwrap();
+            }
+        }
+        let before = (figure(&*index, "nodes in disk mode"), nodes(&*index));
+        assert!(before.0 * 10 > before.1 * 9, "{before:?}");
+        for number in 0..3000 {
+            put(&mut *index, 2 * random(number) + 1, number).unwrap();
+        }
+        assert!(nodes(&*index) * 2 > before.1 * 3);
+        assert_eq!(findings(&mut *index), Vec::<String>::new());
+        let share = figure(&*index, "nodes in disk mode") * 100 / nodes(&*index);
+        index.close().unwrap();
+        drop(index);
+        let mut index = open(&mut below.below, &given);
+        assert!((0..3000).all(|it| get(&mut *index, 2 * random(it) + 1) == Some(it)));
+        share
+    });
+    let [log, alike] = in_disk_mode;
+    assert!(log < 80 && alike > 90, "{log} and {alike} % are in disk mode");
 }
