@@ -292,7 +292,7 @@ impl Read for LazyUpdate<'_> {
         tell("requests replaced", counted.replaced);
         tell("index blocks divided", counted.formed);
         tell("leaves sized", counted.sized);
-        tell("blocks pruned", counted.pruned);
+        tell("choices that pruned blocks", counted.pruned);
         tell("commits that rode along", counted.rides);
         tell("commits that rode along, without a group", counted.rides_alone);
         tell("groups joined, both rebalance", counted.savings[0]);

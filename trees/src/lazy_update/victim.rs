@@ -46,7 +46,7 @@ impl LazyUpdate<'_> {
                 debug_assert!(list.comes_first(id), "another group is better by the policy");
                 if self.choices.is_pruning {
                     let unknown = if is_by_cost { list.unknown } else { 0 };
-                    self.counted.pruned += (list.unformed + unknown) as u64;
+                    self.counted.pruned += u64::from(list.unformed + unknown > 0);
                 }
                 self.counted.chosen += 1;
                 return Ok(Some(id));

@@ -1,7 +1,8 @@
 //! Log garbage collection (FlashDB, section 5.3.1): where room gets rare, nodes are written as a
 //! whole, so that lists get shorter; first those that keep a sector whose groups are mostly stale.
 //!
-//! A group is stale if the list of its node does not name the sector any more. That is found by
+//! A group is stale if the list of its node does not name the sector any more. How much of a
+//! sector is stale is counted by the bytes of its entries. That is found by
 //! reading the sector, so a commit looks at a few only, and goes on there the next time. What still
 //! has to get shorter then is taken in turn.
 //!
@@ -10,7 +11,7 @@
 
 use device::Cause;
 use index::Result;
-use store::LogicalPage;
+use store::{LogicalPage, PageFile};
 
 use super::choices::Waits;
 use super::commit::Placed;
@@ -29,6 +30,15 @@ const MOVED_MOST: u64 = 16;
 fn may_get_shorter((table, placed, marked): (&Table, &[Placed], &[NodeId]), node: NodeId) -> bool {
     let is_here = placed.iter().any(|it| it.node == node) || marked.contains(&node);
     table.list(node).len() > 1 && !is_here
+}
+
+/// The page of a sector; none if it is damaged, which is told when it is needed.
+fn sound<'f>(file: &'f mut PageFile<'_>, sector: LogicalPage) -> Result<Option<&'f [u8]>> {
+    match file.page(sector, Cause::Update, &Sector) {
+        Ok(page) => Ok(Some(page)),
+        Err(error) if error.is_damage() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 impl Store<'_> {
@@ -93,12 +103,7 @@ impl Store<'_> {
         let (mut number, before) = (0, self.counted.moved);
         // What is moved may be the last that the sector had.
         while self.table.is_listed(sector) && self.counted.moved - before < MOVED_MOST {
-            let page = match self.file.page(sector, Cause::Update, &Sector) {
-                Ok(page) => page,
-                // What is damaged is told when it is needed.
-                Err(error) if error.is_damage() => return Ok(()),
-                Err(error) => return Err(error.into()),
-            };
+            let Some(page) = sound(&mut self.file, sector)? else { return Ok(()) };
             let Some(group) = groups(page).nth(number) else { break };
             let node = group.node;
             number += 1;
@@ -135,9 +140,19 @@ impl Store<'_> {
                 listed = self.write_whole(node, listed)?;
                 self.counted.compactions += 1;
             }
-            self.counted.collected += u64::from(self.placed.len() > before);
+            let is_emptied = self.placed.len() > before && !self.has_fresh(sector)?;
+            self.counted.collected += u64::from(is_emptied);
         }
         Ok(listed)
+    }
+
+    /// True if a sector has anything that is not written elsewhere, or may have.
+    fn has_fresh(&mut self, sector: LogicalPage) -> Result<bool> {
+        let Some(page) = sound(&mut self.file, sector)? else { return Ok(true) };
+        let placed = &self.placed;
+        let is_fresh =
+            |node| self.table.names(node, sector) && !placed.iter().any(|it| it.node == node);
+        Ok(groups(page).any(|group| is_fresh(group.node)))
     }
 
     /// True if the page of a sector stands in memory alone: what the sector has is not known to be
@@ -153,18 +168,13 @@ impl Store<'_> {
 
     /// A node that a mostly stale sector is kept for, and that may get shorter.
     fn kept_by(&mut self, sector: LogicalPage) -> Result<Option<NodeId>> {
-        let page = match self.file.page(sector, Cause::Update, &Sector) {
-            Ok(page) => page,
-            // What is damaged is told when it is needed.
-            Err(error) if error.is_damage() => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
+        let Some(page) = sound(&mut self.file, sector)? else { return Ok(None) };
         let this = (&self.table, &self.placed[..], &self.marked[..]);
         let (mut all, mut stale, mut found) = (0, 0, None);
         for group in groups(page) {
-            all += 1;
+            all += group.content.len();
             if !self.table.names(group.node, sector) {
-                stale += 1;
+                stale += group.content.len();
             } else if found.is_none() {
                 found = Some(group.node).filter(|node| may_get_shorter(this, *node));
             }

@@ -217,7 +217,7 @@ pub(crate) struct Counted {
     pub(crate) commits: u64,
     /// Nodes that were written anew for the length of their list.
     pub(crate) compactions: u64,
-    /// Sectors that were mostly stale, of which nodes were written anew for that.
+    /// Sectors that were mostly stale, of which all nodes were written anew for that.
     pub(crate) collected: u64,
     /// Nodes that were written elsewhere, so that the file can get shorter.
     pub(crate) moved: u64,

@@ -158,7 +158,7 @@ fn each_policy_chooses_a_hundred_groups_and_more() {
 
 #[test]
 fn blocks_are_pruned_and_dirty_leaves_take_requests_along() {
-    let names = ["blocks pruned", "commits that rode along"];
+    let names = ["choices that pruned blocks", "commits that rode along"];
     witness(&[("policy", "biggest-size")], &names);
     witness(&[], &[names[0], names[1], "leaves sized"]);
 }
@@ -203,7 +203,7 @@ fn lookups_and_ranges_form_groups_of_the_nodes_that_they_read() {
 #[test]
 fn without_pruning_nothing_is_pruned() {
     let seen = play(&[("pruning", "off")], 0, 20_000);
-    assert_eq!(seen["blocks pruned"], 0);
+    assert_eq!(seen["choices that pruned blocks"], 0);
     assert!(seen["groups chosen by the policy"] >= 100, "{seen:?}");
     // Leaves are read to know what they have room for, though no victim hangs on it.
     let pruned = play(&[], 0, 20_000);
