@@ -138,3 +138,6 @@ fn requests_between(pool: &Pool, list: &List, (place, end): (Place, Option<Place
     }
     counted
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,7 +59,7 @@ impl LazyUpdate<'_> {
 }
 
 /// What a leaf has room for, in entries as long as its own.
-fn room_of(leaf: &Node<'_>, is_variable: bool) -> Room {
+pub(super) fn room_of(leaf: &Node<'_>, is_variable: bool) -> Room {
     let count = leaf.count();
     let used = leaf.codec.used_bytes(leaf.bytes);
     let capacity = match is_variable {

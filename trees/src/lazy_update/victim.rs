@@ -134,3 +134,6 @@ impl LazyUpdate<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
